@@ -1,0 +1,297 @@
+"""Every knob, once. Read from the environment and `.env`, prefix `CHATHANDS__`, nesting by `__`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+from dotenv import dotenv_values
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings.exceptions import SettingsError
+
+from chathands.errors import ConfigError
+
+PREFIX = "CHATHANDS__"
+
+DRY_RUN = "dry-run"
+"""A robot with this webhook prints what would be pushed instead of pushing."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid",
+        # .env values that look like numbers (keys, names, passwords) are text all the same.
+        coerce_numbers_to_str=True,
+    )
+
+
+class ModelSettings(_Section):
+    """One upstream."""
+
+    base_url: str | None = None
+    """OpenAI-compatible address, usually ending in /v1."""
+    api_key: SecretStr | None = None
+    name: str | None = None
+    mode: Literal["auto", "emulated", "structured", "native"] = "auto"
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    """None: 0.1, and 0 for the local model."""
+    max_tokens: int | None = Field(default=None, ge=16)
+    """None: 1024. A contract block with a report in it stays under it; a runaway reply is cut."""
+    context: int = Field(default=8192, ge=1024)
+    """Tokens. 8192 is what the local model is started with and what small hosted models have."""
+    language: Literal["zh", "en"] = "zh"
+    """Language of the contract."""
+
+    @field_validator("base_url")
+    @classmethod
+    def _an_http_address(cls, value: str | None) -> str | None:
+        if value is None or not value.strip():
+            return None
+        value = value.strip().rstrip("/")
+        if not value.startswith(("http://", "https://")):
+            raise ValueError("要以 http:// 或 https:// 开头")
+        return value
+
+
+class Robot(_Section):
+    """A DingTalk custom robot; `webhook` is its whole address, or `dry-run`."""
+
+    webhook: SecretStr
+    secret: SecretStr | None = None
+    keywords: tuple[str, ...] = ()
+
+    @field_validator("webhook")
+    @classmethod
+    def _an_address(cls, value: SecretStr) -> SecretStr:
+        address = value.get_secret_value().strip()
+        if address != DRY_RUN and not address.startswith(("http://", "https://")):
+            raise ValueError("webhook 要是完整的 https:// 地址")
+        return SecretStr(address)
+
+    @property
+    def dry_run(self) -> bool:
+        return self.webhook.get_secret_value() == DRY_RUN
+
+
+class DingTalkSettings(_Section):
+    robots: dict[str, Robot] = Field(default_factory=dict)
+    timeout: float = Field(default=10, gt=0)
+    """Seconds for one push; the robot answers in well under one."""
+
+
+class WeatherSettings(_Section):
+    provider: Literal["open-meteo"] = "open-meteo"
+    base_url: str = "https://api.open-meteo.com"
+    """Forecast address. Open-Meteo's free data is CC BY-NC: commercial use needs a paid plan."""
+    geocoding_url: str | None = None
+    """None: `base_url`, or Open-Meteo's own geocoding host when base_url is theirs."""
+    api_key: SecretStr | None = None
+    timeout: float = Field(default=8, gt=0)
+
+
+class GroupSettings(_Section):
+    """The QQ side."""
+
+    queue_wait: float = Field(default=60, gt=0)
+    """Seconds a question waits for its turn before it is told so."""
+    queue_length: int = Field(default=5, ge=1)
+    """Questions waiting in one conversation; more than five and nobody remembers the first."""
+    concurrency: int = Field(default=16, ge=1)
+    """Runs at once over all groups (1 with the local model, which has one slot)."""
+    per_user_minute: int = Field(default=20, ge=1)
+    per_group_minute: int = Field(default=60, ge=1)
+    session: Literal["user", "group"] = "user"
+    """Whose conversation: each person's own in each group, or one per group."""
+    reply_length: int = Field(default=1500, ge=200)
+    """Characters of one plain QQ message; beyond about 2000 risk control starts to refuse."""
+    send_timeout: float = Field(default=15, gt=0)
+    """NapCat waits up to 10 s for its own acknowledgement; less would call good sends unknown."""
+
+
+class ApiToken(_Section):
+    name: str
+    role: Literal["member", "admin", "superuser"] = "member"
+    models: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    rate: int = Field(default=60, ge=1)
+    may_approve: bool = False
+
+
+class ApiSettings(_Section):
+    tokens: dict[str, ApiToken] = Field(default_factory=dict)
+
+
+class WorkerSettings(_Section):
+    """Limits of one job in a child process."""
+
+    memory_mb: int = Field(default=1024, ge=128)
+    """Address space. A 300,000-row workbook peaks at 370 MB raw and pandas doubles it."""
+    cpu_seconds: int = Field(default=20, ge=1)
+    wall_seconds: float = Field(default=20, gt=0)
+    """The 300,000-row workbook takes 2-4 s; the far-cell bomb never ends."""
+
+
+class StoreSettings(_Section):
+    trace_days: int = Field(default=7, ge=1)
+    trace_mb: int = Field(default=500, ge=1)
+    history_rounds: int = Field(default=6, ge=0)
+    """Earlier questions of a conversation the model sees again."""
+
+
+class Settings(BaseSettings):
+    """All settings. Use `load_settings()`, which turns mistakes into one sentence."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_nested_delimiter="__",
+        extra="ignore",  # .env also holds NoneBot's keys; unknown ones of ours: load_settings
+        env_ignore_empty=True,
+        nested_model_default_partial_update=True,
+    )
+
+    model: ModelSettings = Field(default_factory=ModelSettings)
+    deadline: float | None = Field(default=None, gt=0)
+    """Seconds for a run. None: 30, and 180 with the local model (2 cores write 25 tokens/s)."""
+    max_rounds: int = Field(default=5, ge=1, le=20)
+    data_dir: Path = Path("data")
+    tools_dir: Path = Path("tools")
+    state_dir: Path = Path("state")
+    """Database, traces, audit. Never below data_dir: tools can read that."""
+    cache_dir: Path | None = None
+    """Weights of the local model. None: the user's cache directory."""
+    approval: Literal["outward", "always", "never"] = "outward"
+    approval_seconds: float = Field(default=60, gt=0)
+    local_model: bool = True
+    """Whether the local default may be used when no model is configured."""
+    dingtalk: DingTalkSettings = Field(default_factory=DingTalkSettings)
+    weather: WeatherSettings = Field(default_factory=WeatherSettings)
+    group: GroupSettings = Field(default_factory=GroupSettings)
+    api: ApiSettings = Field(default_factory=ApiSettings)
+    worker: WorkerSettings = Field(default_factory=WorkerSettings)
+    store: StoreSettings = Field(default_factory=StoreSettings)
+
+    @property
+    def has_model(self) -> bool:
+        return self.model.base_url is not None
+
+
+RESERVE_SECONDS = 4.0
+RESERVE_SHARE = 0.2
+RESERVE_CAP = 0.5
+"""Reserve of a deadline: max(4 s, 20 %), never more than half; one short answer fits in it."""
+
+DEADLINE_SECONDS = 30.0
+LOCAL_DEADLINE_SECONDS = 180.0
+
+
+def _env_files(directory: Path) -> tuple[Path, ...]:
+    """NoneBot reads `.env` and `.env.{ENVIRONMENT}`; the CLI must see the same."""
+    base = directory / ".env"
+    named = _values(base).get("ENVIRONMENT")
+    environment = os.environ.get("ENVIRONMENT") or named or "prod"
+    return (base, directory / f".env.{environment}")
+
+
+def _values(file: Path) -> dict[str, str | None]:
+    """Keys (upper case) and values of one `.env` file; empty when there is none.
+
+    Raises ConfigError when the file is not UTF-8 (Notepad's "ANSI" on a Chinese Windows is GBK).
+    """
+    if not file.is_file():
+        return {}
+    try:
+        values = dotenv_values(file, encoding="utf-8-sig", interpolate=False)
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"{file.name} is not UTF-8: {error.reason}",
+            sentence=f"{file.name} 不是 UTF-8 编码，请用编辑器另存为 UTF-8 后再启动。",
+        ) from None
+    return {key.upper(): value for key, value in values.items()}
+
+
+def _refuse_unknown(keys: Iterable[str]) -> None:
+    """A misspelt key would otherwise be ignored in silence."""
+    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    for key in keys:
+        head = PREFIX + key.removeprefix(PREFIX).split("__")[0]
+        if key.startswith(PREFIX) and head not in known:
+            near = get_close_matches(head, known, n=1)
+            hint = f"，是不是 {near[0]}？" if near else "。"
+            raise ConfigError(
+                f"unknown setting {key}",
+                sentence=f"没有 {key} 这个配置项{hint}请改 .env 后再启动。",
+            )
+
+
+_WHY = {
+    "int_parsing": "要是整数",
+    "int_from_float": "要是整数",
+    "float_parsing": "要是数字",
+    "bool_parsing": "要是 true 或 false",
+    "greater_than": "要大于 {gt}",
+    "greater_than_equal": "不能小于 {ge}",
+    "less_than": "要小于 {lt}",
+    "less_than_equal": "不能大于 {le}",
+    "literal_error": "只能是 {expected}",
+    "string_type": '要写成带引号的文字，例如 ["10001"]',
+    "set_type": '要写成列表，例如 ["10001"]',
+    "list_type": '要写成列表，例如 ["10001"]',
+    "tuple_type": '要写成列表，例如 ["日报"]',
+    "dict_type": "要写成 JSON 对象",
+    "model_type": "要写成 JSON 对象",
+    "extra_forbidden": "没有这个配置，请检查拼写",
+    "missing": "没有写",
+    "ip_any_address": "要是 IP 地址，例如 127.0.0.1 或 0.0.0.0",
+}
+
+
+def why_invalid(fault: Mapping[str, Any]) -> str:
+    """What is wrong with a setting, in Chinese: `fault` is an entry of `ValidationError.errors()`.
+
+    Errors raised by our own validators say it already; a kind nobody thought of stays English.
+    """
+    known = _WHY.get(fault["type"])
+    if known is None:
+        return str(fault["msg"]).removeprefix("Value error, ")
+    return known.format_map(fault.get("ctx") or {}).replace(" or ", " 或 ")
+
+
+def load_settings(directory: Path | None = None, **overrides: Any) -> Settings:
+    """Settings from the environment and the `.env` files in `directory` (default: the cwd).
+
+    Raises ConfigError with one Chinese sentence that names the key and never shows the value.
+    """
+    files = _env_files(directory or Path.cwd())
+    for file in files:
+        _refuse_unknown(_values(file))
+    _refuse_unknown(key.upper() for key in os.environ)
+    try:
+        settings = Settings(
+            _env_file=files,  # type: ignore[call-arg]
+            _env_file_encoding="utf-8-sig",  # type: ignore[call-arg]
+            **overrides,
+        )
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        key = PREFIX + "__".join(str(part) for part in first["loc"]).upper()
+        raise ConfigError(
+            f"{key}: {first['msg']}",
+            sentence=f"配置 {key} 不对：{why_invalid(first)}。请改 .env 后再启动。",
+        ) from None
+    except SettingsError as error:
+        field = str(error).split('"')[1] if '"' in str(error) else "?"
+        raise ConfigError(
+            f"field {field} is not valid JSON",
+            sentence=f"配置 CHATHANDS__{field.upper()} 不是合法的 JSON，请检查引号和括号后再启动。",
+        ) from None
+    data, state = settings.data_dir.resolve(), settings.state_dir.resolve()
+    if state == data or data in state.parents:
+        raise ConfigError(
+            "state_dir lies below data_dir",
+            sentence="CHATHANDS__STATE_DIR 不能放在数据目录里面（工具能读那里），请换一个目录。",
+        )
+    return settings

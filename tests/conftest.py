@@ -1,0 +1,19 @@
+"""For all tests: NoneBot starts bare, never from the developer's .env, and without its lifespan."""
+
+from __future__ import annotations
+
+import pytest
+from nonebug import NONEBOT_INIT_KWARGS, NONEBOT_START_LIFESPAN
+
+NONEBOT = {
+    "_env_file": ("tests/no-such.env",),
+    "driver": "~fastapi",
+    "log_level": "WARNING",
+    "superusers": {"9001"},
+    "nickname": {"小手"},
+}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[NONEBOT_INIT_KWARGS] = NONEBOT
+    config.stash[NONEBOT_START_LIFESPAN] = False
