@@ -1,0 +1,130 @@
+"""Tool results as a model reads them, and the sentence after them that says how to go on.
+
+Each way a call can end has a wording of its own, and none tells a model that is done to call again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from chathands.conversation import Status, ToolCall, ToolResult, ToolSpec
+from chathands.emulation.outcome import Language
+from chathands.emulation.prompts import wording
+from chathands.emulation.signature import one_line
+
+_FAILURES_OF_A_TOOL = 3
+"""Failed calls of one tool in a run after which it is not worth another try."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One entry of a results message.
+
+    `call` and `number` are None for a result nobody asked for; `result` is None for a call that
+    never got one. `hopeless` says that trying again has already failed.
+    """
+
+    call: ToolCall | None
+    number: int | None
+    result: ToolResult | None
+    hopeless: bool = False
+
+    @property
+    def name(self) -> str:
+        if self.result is not None and (self.call is None or not self.call.name):
+            return self.result.name
+        return self.call.name if self.call is not None else ""
+
+    @property
+    def status(self) -> Status:
+        return Status.UNKNOWN if self.result is None else self.result.status
+
+    @property
+    def empty(self) -> bool:
+        result = self.result
+        return result is not None and result.status is Status.OK and not result.content.strip()
+
+
+def is_hopeless(call: ToolCall, earlier_failures: Sequence[ToolCall]) -> bool:
+    """Whether a failed call need not be tried again, given the earlier ones of the run."""
+    same_tool = [failed for failed in earlier_failures if failed.name == call.name]
+    repeated = any(failed.arguments == call.arguments for failed in same_tool)
+    return repeated or len(same_tool) + 1 >= _FAILURES_OF_A_TOOL
+
+
+def render_results(entries: Sequence[Shown], *, language: Language, fence: str) -> str:
+    """The results, each headed by number and tool, in a fence that its text cannot close."""
+    return "\n".join(_render(entry, language, fence) for entry in entries)
+
+
+def guide(
+    entries: Sequence[Shown],
+    tools: Mapping[str, ToolSpec],
+    *,
+    pending: Sequence[str] = (),
+    language: Language,
+) -> str:
+    """How to go on after these results; `pending` names what was asked for and not yet done."""
+    words = wording(language)["continuation"]
+    statuses = {entry.status for entry in entries}
+    lines = []
+    if len(entries) > 1 and statuses == {Status.OK}:
+        lines.append(words["several"].format(count=len(entries)))
+    if any(entry.empty for entry in entries):
+        lines.append(words["empty"])
+    if any(entry.result is not None and entry.result.truncated for entry in entries):
+        lines.append(words["truncated"])
+    failed = [entry for entry in entries if entry.status is Status.FAILED]
+    if any(not entry.hopeless for entry in failed):
+        lines.append(words["fixable"])
+    hopeless = sorted({one_line(entry.name, 200) for entry in failed if entry.hopeless})
+    if hopeless:
+        lines.append(words["unfixable"].format(name=words["and"].join(hopeless)))
+    if Status.DENIED in statuses:
+        lines.append(words["denied"])
+    if Status.UNKNOWN in statuses:
+        lines.append(words["unknown"])
+    if Status.OK in statuses:
+        spec = tools.get(entries[-1].name)
+        effect = spec is not None and spec.side_effect in ("local", "outward")
+        if pending:
+            lines.append(words["pending"].format(names=words["and"].join(pending)))
+        elif effect and entries[-1].status is Status.OK:
+            lines.append(words["done_effect"])
+        else:
+            lines.append(words["done"])
+    return "\n".join(lines)
+
+
+def _render(entry: Shown, language: Language, fence: str) -> str:
+    words = wording(language)["history"]
+    result = entry.result
+    envelope = f"status={entry.status.value}"
+    if result is not None and result.cost_ms is not None:
+        envelope += f", cost_ms={result.cost_ms}"
+    template = words["result_orphan" if entry.number is None else "result"]
+    head = template.format(number=entry.number, name=one_line(entry.name, 200), envelope=envelope)
+    if result is None:
+        return f"{head}\n{words['missing']}"
+    content = neutralise(result.content.strip("\r\n"), fence) or words["nothing"]
+    lines = [head, words["open"].format(fence=fence), content, words["close"].format(fence=fence)]
+    if result.foreign:
+        lines.insert(1, words["foreign"])
+    return "\n".join(lines)
+
+
+def neutralise(content: str, fence: str) -> str:
+    """`content` with every occurrence of the fence token broken up, so that it cannot close it."""
+    if not fence:
+        return content
+    lowered, token = content.casefold(), fence.casefold()
+    if token not in lowered:
+        return content
+    if len(lowered) != len(content):  # casefolding changed lengths: compare case-sensitively
+        return content.replace(fence, f"{fence[0]}·{fence[1:]}")
+    pieces, start = [], 0
+    while (at := lowered.find(token, start)) >= 0:
+        pieces += [content[start : at + 1], "·"]
+        start = at + 1
+    return "".join([*pieces, content[start:]])

@@ -1,0 +1,134 @@
+"""The contract: the system text that teaches a plain-chat model its tools and how to act.
+
+Byte-identical for the same tools; nothing in a tool's own words can open a fence or a section.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from chathands.conversation import ToolSpec, as_specs, canonical_json
+from chathands.emulation.outcome import Language
+from chathands.emulation.prompts import wording
+from chathands.emulation.signature import one_line, parameter_lines
+
+_AUDIENCES = ("everyone", "admin", "superuser")
+
+
+def render_block(name: str, arguments: Mapping[str, Any]) -> str:
+    """One action block in the contract's own form."""
+    # Insertion order at the top ("tool" first) is what the form shows; below it keys are sorted.
+    return (
+        f'```json action\n{{"tool": {canonical_json(name)}, '
+        f'"parameters": {canonical_json(dict(arguments))}}}\n```'
+    )
+
+
+def in_order(tools: Sequence[ToolSpec | Mapping[str, Any]]) -> tuple[ToolSpec, ...]:
+    """Specs by audience (everyone, admin, superuser), then name: rights only change the tail."""
+    return tuple(
+        sorted(as_specs(tools), key=lambda spec: (_AUDIENCES.index(spec.audience), spec.name))
+    )
+
+
+def render_contract(
+    tools: Sequence[ToolSpec | Mapping[str, Any]], *, language: Language, persona: str | None = None
+) -> str:
+    """The contract for `tools`: rules, form, examples, tools, and last the persona.
+
+    Without tools, only the persona (or "").
+    """
+    specs = in_order(tools)
+    if not specs:
+        return persona or ""
+    words = wording(language)["contract"]
+    rules = "\n".join(f"{n}. {rule}" for n, rule in enumerate(words["rules"], 1))
+    sections = [
+        words["opening"],
+        f"{words['rules_title']}\n{rules}",
+        f"{words['form_title']}\n{words['form']}",
+        "\n\n".join(
+            part
+            for part in (
+                words["examples_title"],
+                *_worked_examples(specs, words),
+                _chain_example(language),
+            )
+            if part
+        ),
+        f"{words['tools_title']}\n"
+        + "\n\n".join(_render_tool(spec, wording(language)["schema"]) for spec in specs),
+        words["closing"],
+    ]
+    if persona:
+        sections.append(f"{words['persona_title']}\n{persona}")
+    return "\n\n".join(section for section in sections if section)
+
+
+def _render_tool(spec: ToolSpec, words: Mapping[str, str]) -> str:
+    lines = [f"### {one_line(spec.name, 200)}"]
+    if spec.description.strip():
+        lines.append(one_line(spec.description))
+    return "\n".join([*lines, *parameter_lines(spec.parameters, words)])
+
+
+def _worked_examples(specs: Sequence[ToolSpec], words: Mapping[str, Any]) -> list[str]:
+    """Examples from declared tools: one request with one call, and two requests with two calls.
+
+    From tools for everyone, so that the head stays shared. Reading tools first: a worked example
+    of sending invites sending.
+    """
+    shared = [spec for spec in specs if spec.audience == "everyone"] or list(specs)
+    shared.sort(key=lambda spec: spec.side_effect != "none")
+    found = [(spec.name, spec.examples[0]) for spec in shared if spec.examples]
+    examples = []
+    if found:
+        name, example = found[0]
+        examples.append((example.request, [render_block(name, example.arguments)]))
+    if len(found) > 2:
+        (one, first), (two, second) = found[1:3]
+        request = words["pair"].format(first=first.request, second=second.request)
+        blocks = [render_block(one, first.arguments), render_block(two, second.arguments)]
+        examples.append((request, blocks))
+    return [
+        words["example"].format(request=one_line(request), block="\n".join(blocks))
+        for request, blocks in examples
+    ]
+
+
+def _chain_example(language: Language) -> str:
+    """Two independent calls at once, then one that depends on them, then the answer."""
+    words, history = wording(language)["contract"], wording(language)["history"]
+
+    def call(entry: Mapping[str, Any]) -> str:
+        return render_block(entry["tool"], entry["parameters"])
+
+    def result(number: int, entry: Mapping[str, Any], content: str) -> str:
+        head = history["result"].format(number=number, name=entry["tool"], envelope="status=ok")
+        marks = history["open"].format(fence="…"), history["close"].format(fence="…")
+        return f"{head}\n{marks[0]}\n{content}\n{marks[1]}"
+
+    first = words["chain_first"]
+    results = [
+        result(n, entry, content)
+        for n, (entry, content) in enumerate(
+            zip(first, words["chain_first_results"], strict=True), 1
+        )
+    ]
+    last = result(len(first) + 1, words["chain_second"], words["chain_second_result"])
+    return "\n".join(
+        [
+            words["chain_intro"],
+            f"{words['user']}{words['chain_request']}",
+            words["you"],
+            *(call(entry) for entry in first),
+            f"{words['user']}{results[0]}",
+            *results[1:],
+            words["you"],
+            call(words["chain_second"]),
+            f"{words['user']}{last}",
+            words["you"],
+            words["chain_answer"],
+        ]
+    )

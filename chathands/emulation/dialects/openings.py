@@ -1,0 +1,213 @@
+"""What begins where a line begins: a call without a fence or tag, or ordinary text.
+
+Text must not wait long for the answer, so the first characters decide: a key that formats use for
+names, with a declared name; a declared name with its bracket; a label like `Action:` with a name.
+Every answer is `Opening` (yes), False (no) or None (more text is needed).
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Final, Literal
+
+from chathands.emulation.dialects.words import (
+    ARGUMENT_KEYS,
+    NAME_KEYS,
+    NAME_LABELS,
+    WRAPPERS,
+    plain_key,
+)
+from chathands.emulation.reading_tools import Tools
+
+WINDOW: Final = 56
+"""Characters by which it must be clear that a line holds a call."""
+
+
+class Opening(StrEnum):
+    JSON = "json"
+    PYTHON = "python"
+    LABEL = "label"
+    NAMED = "named"
+    """A declared name, then JSON with its arguments."""
+
+
+Answer = Opening | Literal[False] | None
+
+_ASCII: Final = str.maketrans("｛｝［］（）：，“”„＂‘’＇【】", '{}[]():,""""\'\'\'[]')
+_STRONG_KEYS: Final = frozenset(
+    {"parameters", "arguments", "args", "params", "param", "toolcalls", "functioncalls", "functioncall",
+     "toolcall", "tooluses", "toolinput", "actioninput", "thought", "thoughts", "thinking", "reasoning",
+     "参数", "思考", "工具调用"}
+)  # fmt: skip
+_HOLDERS: Final = frozenset({"tool", "function", "action"}) | (WRAPPERS - NAME_KEYS)
+_KEY: Final = re.compile(r"""\s*["']?([\w\-./ ]{1,40}?)["']?\s*[:=]\s*""")
+_KEY_BEGUN: Final = re.compile(r"""\s*["']?[\w\-./ ]{0,40}["']?\s*\Z""")
+_VALUE: Final = re.compile(
+    r"""["']([^"'\n]{1,90})(?:["']|(?=\())|([^\W\d][\w.\-]{0,89})(?=\s*[,}\n(])"""
+)
+_SCALAR: Final = re.compile(
+    r"""(?:"(?:[^"\\]|\\.){0,60}"|'[^'\n]{0,60}'|[\w.+\-]{1,40})\s*(?:,|(?=\}))"""
+)
+_FIRST: Final = re.compile(r"[\w{\[(\\`*>\"'✿｛［（【“]")
+_HALF_QUOTE: Final = re.compile(r"(?:\\|&[a-z]{0,4})\Z")
+_QUOTED_NAME: Final = re.compile(r"""([\w.\-]{1,60})["'],\s?\{""")
+_CALL: Final = re.compile(r"(?:>>>\s?|await\s)?(?:print\()?+([^\W\d][\w.]{0,120})\(")
+_CALL_BEGUN: Final = re.compile(r"(?:>>>\s?|await\s)?(?:print\()?([^\W\d][\w.]{0,120})?\Z")
+_BEFORE_CALL: Final = ("print(", "await ", ">>> ", "functools[")
+_LABEL: Final = re.compile(
+    r"[*_]{0,2}([^\W\d_][\w ]{0,20}|✿\w{1,12}✿)[*_]{0,2}\s?[:：][*_]{0,2}\s*"
+)
+_BLOCK_LABEL: Final = re.compile(
+    r"(?:(?:json[ _]action|action[ _]json|action[ _]block)\b[*_:： ]*\s+|functools)(?=(.)?)",
+    re.I | re.S,
+)
+_WORD: Final = re.compile(r"(?:>>>\s?)?[`\"'*]{0,3}([^\W\d][\w.\-]{0,90})")
+_AFTER_NAME: Final = re.compile(r"(?:\(\))?[`\"'*]{0,3}[ \t]*(?:\r?\n[ \t]*){0,2}")
+
+
+def opening(text: str, tools: Tools, final: bool) -> Opening | Literal[False] | None:
+    """What text at the start of a line begins. `text` is at most WINDOW characters; with that many,
+    or when there are no more, the answer is never None.
+    """
+    if text and not _FIRST.match(text):
+        return False
+    enough = final or len(text) >= WINDOW
+    answer = _opening(text.translate(_ASCII), tools, enough)
+    return False if answer is None and enough else answer
+
+
+def _opening(text: str, tools: Tools, enough: bool) -> Answer:
+    head = text[:1]
+    if head == "{" or text[:2] in ("[{", "\\{"):
+        return _object(text, tools, enough)
+    if head in "[(":
+        inner = text[1:].lstrip(" \t\r\n[(")
+        if not inner:
+            return None if len(text) < 16 else False
+        if inner[0] == "{":
+            return _object(inner, tools, enough)
+        if inner[0] in "\"'":
+            named = _QUOTED_NAME.match(inner, 1)
+            if named:
+                return Opening.JSON if tools.find(named[1]) else False
+        return _call(inner.lstrip("\"'"), tools)
+    for reading in (_call, _label, _named):
+        answer = reading(text, tools)
+        if answer is not False:
+            return answer
+    return False
+
+
+def _object(text: str, tools: Tools, enough: bool) -> Answer:
+    """An object is one of ours if its first keys lead to a declared name or to arguments."""
+    text = _HALF_QUOTE.sub("", text).replace('\\"', '"').replace("&quot;", '"')
+    spot = len(text) - len(text.lstrip(" \t\r\n[({"))
+    for _ in range(8):
+        key = _KEY.match(text, spot)
+        if key is None:
+            return None if _KEY_BEGUN.match(text, spot) else False
+        name = plain_key(key[1])
+        spot = key.end()
+        if name in _STRONG_KEYS or tools.find(key[1]):
+            return Opening.JSON
+        if spot == len(text):
+            return None
+        if text[spot] in "{[":
+            return Opening.JSON if name in _HOLDERS else False
+        if name in NAME_KEYS:
+            value = _VALUE.match(text, spot)
+            written = (value[1] or value[2]).partition("(")[0] if value else ""
+            if value and (tools.find(written) or (name != "name" and tools.is_no_tool(written))):
+                return Opening.JSON
+            if (
+                value is None
+                and enough
+                and len(text) - spot > 12
+                and tools.begins(text[spot + 1 :])
+            ):
+                return Opening.JSON  # a name longer than the window
+        scalar = _SCALAR.match(text, spot)
+        if scalar is None:
+            return None
+        spot = scalar.end()
+    return False
+
+
+def _call(text: str, tools: Tools) -> Answer:
+    call = _CALL.match(text)
+    if call:
+        return Opening.PYTHON if tools.leads(call[1]) else False
+    begun = _CALL_BEGUN.match(text)
+    if begun is None:
+        return False
+    name = begun[1] or ""
+    may_be = not name or tools.begins(name) or any(b.startswith(text) for b in _BEFORE_CALL)
+    return None if may_be else False
+
+
+def _label(text: str, tools: Tools) -> Answer:
+    block = _BLOCK_LABEL.match(text)
+    if block:
+        return None if block[1] is None else (Opening.LABEL if block[1] in "{[`" else False)
+    label = _LABEL.match(text)
+    if label is None:
+        begun = text.lower().lstrip("*_")
+        may_be = len(begun) <= 20 and any(
+            name.startswith(begun.rstrip("*_ ")) for name in NAME_LABELS
+        )
+        return None if may_be else False
+    if label[1].lower() not in NAME_LABELS:
+        return False
+    rest = text[label.end() :]
+    if not rest:
+        return None
+    if rest[0] in "{[":
+        inner = _opening(rest, tools, False)
+        return Opening.LABEL if inner else inner
+    if rest[0] == "`" and rest[:3] == "```"[: len(rest)]:
+        return Opening.LABEL if len(rest) >= 3 else None
+    name = _WORD.match(rest)
+    if name is None:
+        return None if len(rest) <= 3 and not rest.strip("`\"'*") else False
+    if name.end() == len(rest) and tools.begins(name[1]):
+        return None
+    return Opening.LABEL if tools.leads(name[1]) else False
+
+
+def _named(text: str, tools: Tools) -> Answer:
+    name = _WORD.match(text)
+    if name is None:
+        return False
+    if name.end() == len(text) and tools.begins(name[1]):
+        return None
+    if not tools.leads(name[1]):
+        return False
+    after = _AFTER_NAME.match(text, name.end())
+    spot = after.end() if after else name.end()
+    if spot == len(text):
+        return None
+    return Opening.NAMED if text[spot] == "{" else False
+
+
+# --- labels again, for the reader of what they introduce
+
+
+def name_label(text: str) -> int:
+    """How long a name label at the start of text is, with the blanks behind it; 0 without one."""
+    block = _BLOCK_LABEL.match(text)
+    if block:
+        return block.end()
+    label = _LABEL.match(text)
+    return label.end() if label and label[1].lower() in NAME_LABELS else 0
+
+
+def argument_label(text: str) -> int:
+    """The same for a label of arguments; it may hold an underscore."""
+    label = _ARGUMENT_LABEL.match(text)
+    return label.end() if label and plain_key(label[1]) in ARGUMENT_KEYS else 0
+
+
+_ARGUMENT_LABEL: Final = re.compile(
+    r"\s{0,8}[*_]{0,2}([^\W\d_][\w ]{0,20}|✿\w{1,12}✿)[*_]{0,2}\s?[:：][*_]{0,2}[ \t]*"
+)

@@ -1,0 +1,37 @@
+"""The word lists of words.json as sets."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.resources import files
+from typing import Any, Final
+
+_DATA: Final[dict[str, Any]] = json.loads(
+    files(__package__).joinpath("words.json").read_text(encoding="utf-8")
+)
+
+NAME_KEYS: Final = frozenset(_DATA["name_keys"])
+ARGUMENT_KEYS: Final = frozenset(_DATA["argument_keys"])
+WRAPPERS: Final = frozenset(_DATA["wrappers"])
+REMARKS: Final = frozenset(_DATA["remarks"])
+CALLERS: Final = frozenset(_DATA["callers"])
+NO_TOOL: Final = frozenset(_DATA["no_tool"])
+ANSWER_KEYS: Final = frozenset(_DATA["answer_keys"])
+CONTRACT_INFO: Final = frozenset(_DATA["contract_info"])
+MARKED_INFO: Final = frozenset(_DATA["marked_info"])
+DATA_INFO: Final = frozenset(_DATA["data_info"])
+NAME_LABELS: Final = frozenset(_DATA["name_labels"])
+NAMESPACES: Final = tuple(_DATA["namespaces"])
+
+_NOISE: Final = re.compile(r"[\s_\-\\*'\"`\u200b-\u200d\u2060\ufeff]+")
+
+
+def plain_key(key: str) -> str:
+    """A key as the lists have it: lower case, without spaces, dashes, underscores and stray quotes."""
+    return _NOISE.sub("", key).lower()
+
+
+def is_name_key(key: str) -> bool:
+    """Whether the value of such a key is the name of a tool."""
+    return plain_key(key) in NAME_KEYS

@@ -1,0 +1,134 @@
+"""What of a streamed reply may leave before it is whole: the commit rule `stream`.
+
+The first sentence or 64 characters are held, longer while they look like a refusal or a promise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from chathands.conversation import ToolCall
+from chathands.emulation.outcome import CallReady, Event, TextDelta
+from chathands.emulation.refusal import says_nothing, stance_of
+from chathands.limits import HOLD_CHARACTERS
+
+_SENTENCE_END = re.compile(r"[。！？!?\n]|[.]\s")
+_MAY_BE_MARK = re.compile(
+    r"\s*(?:-|结果 ?(?:#|$)|结?$|Result ?(?:#|$)|R(?:e(?:s(?:u(?:lt?)?)?)?)?$)"
+)
+
+
+class Gate:
+    """The way out of one turn. Text and calls go in; what may leave comes back.
+
+    `hold_text` keeps all text until the end (a forced choice: any text may lead to a retry);
+    `may_pass` says of a call whether it can leave before the reply is whole; `clean` removes marks
+    of ours from text.
+    """
+
+    def __init__(
+        self,
+        *,
+        hold_text: bool,
+        after_result: bool,
+        may_pass: Callable[[ToolCall], bool],
+        clean: Callable[[str], str],
+    ) -> None:
+        self._hold_text = hold_text
+        self._after_result = after_result
+        self._may_pass = may_pass
+        self._clean = clean
+        self.text = ""
+        """Text that has left, of all replies of the turn."""
+        self.calls: list[ToolCall] = []
+        """Calls that have left."""
+        self._held = ""
+        self._opened = False
+        self._suspect = False
+        self._mute = False
+        self._stuck = False
+        self.most_held = 0
+
+    def next_reply(self) -> None:
+        """A new reply begins. Once text has left, only calls of it may leave."""
+        self._held = ""
+        self._opened = self._suspect = self._stuck = False
+        self._mute = bool(self.text)
+
+    def hold_reply(self) -> None:
+        """Let nothing more of this reply out before it is whole."""
+        self._suspect = self._stuck = True
+
+    def hold_instead(self, text: str) -> None:
+        """Replace the held text."""
+        self._held = text
+
+    @property
+    def reply_opened(self) -> bool:
+        """Whether text of this reply has left."""
+        return self._opened
+
+    @property
+    def muted(self) -> bool:
+        return self._mute
+
+    def put(self, event: Event) -> list[Event]:
+        """What may leave now that this has come."""
+        if isinstance(event, CallReady):
+            if self._stuck or not self._may_pass(event.call):
+                # Later calls wait with it, so that they leave in order.
+                self._stuck = True
+                return []
+            self.calls.append(event.call)
+            return [*self._release(whole=True), event]
+        if self._mute:
+            return []
+        start = len(self._held)
+        self._held += event.text
+        if not self._opened:
+            self._try_to_open(start)
+        self.most_held = max(self.most_held, len(self._held))
+        return self._release(whole=False)
+
+    def rest(self, calls: tuple[ToolCall, ...] | None) -> list[Event]:
+        """What is left to say when the reply stands: held text, then the calls not yet out."""
+        events = self._release(whole=True) if not self._mute else []
+        out = {call.id for call in self.calls}
+        for call in calls or ():
+            if call.id not in out:
+                self.calls.append(call)
+                events.append(CallReady(call))
+        return events
+
+    def _release(self, *, whole: bool) -> list[Event]:
+        if not whole and not self._opened:
+            return []
+        text, self._held = self._held, ""
+        if not whole:
+            # A line that may turn out to be one of our own marks is not whole yet.
+            line = text.rfind("\n") + 1
+            if _MAY_BE_MARK.match(text, line):
+                text, self._held = text[:line], text[line:]
+        text = self._clean(text)
+        if not text:
+            return []
+        self._opened = True
+        self.text += text
+        return [TextDelta(text)]
+
+    def _try_to_open(self, start: int) -> None:
+        """Decide at every sentence end and at the limit, never at the end of a piece: how a reply
+        is cut must not decide what becomes of it."""
+        ends = {found.end() for found in _SENTENCE_END.finditer(self._held)} | {HOLD_CHARACTERS}
+        for end in sorted(end for end in ends if start < end <= len(self._held)):
+            if self._hold_text or self._suspect:
+                return
+            opening = self._held[:end]
+            if end < HOLD_CHARACTERS and says_nothing(opening):
+                continue
+            stance = stance_of(opening, after_result=self._after_result)
+            self._suspect = stance.kind in ("refusal", "missed_call")
+            if not self._suspect:
+                self._opened = True
+                return

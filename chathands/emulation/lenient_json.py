@@ -1,0 +1,486 @@
+"""Reads values as models write them: JSON with mistakes, Python literals, calls like `f(x=1)`.
+
+One pass, one explicit stack, no recursion and no backtracking: the cost is linear in the text, and
+deep nesting costs nothing. A decision that needs to see what follows looks a bounded way ahead.
+What is put right is named in `repairs`. What would have to be made up, the end of a string, number
+or key that was cut, is not: then `state` says so, and there is no value to run.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from chathands.emulation.reading_lookahead import Lookahead
+from chathands.emulation.reading_source import Reads, Source, run
+from chathands.emulation.reading_strings import FAMILY, QUOTES, Literal, read_quoted, read_wrapped
+from chathands.emulation.reading_tokens import (
+    CLOSERS,
+    COLONS,
+    COMMAS,
+    FULL_WIDTH,
+    OPENERS,
+    SPACE,
+    Call,
+    Frame,
+    Hints,
+    State,
+    Want,
+)
+from chathands.emulation.reading_words import (
+    JSON_WORDS,
+    is_scalar_end,
+    is_typed,
+    peek_after_blanks,
+    peek_word,
+    skip_comment,
+    skip_dots,
+    take_text,
+    take_thousands,
+    word_value,
+)
+from chathands.limits import JSON_DEPTH
+
+_NAME: Final = re.compile(r"[^\W\d][\w.\-]*")
+_PREFIX: Final = re.compile(r"[rRbBfFuU]{1,2}")
+_NO_BEGINNING: Final = frozenset(CLOSERS) | COMMAS | COLONS
+_SPECIAL: Final = frozenset("/#.…`<&\\✿*+")
+_ESCAPE: Final = "<escape>"
+_ENTITIES: Final = ("&quot;", "&#34;", "&#39;", "&apos;")
+
+
+class LenientReader:
+    """Reads one value from a source; `value`, `state`, `detail`, `repairs` hold what came of it."""
+
+    def __init__(
+        self,
+        src: Source,
+        hints: Hints,
+        *,
+        members: dict[str, Any] | None = None,
+    ) -> None:
+        """`members`: go on inside an object that seemed to be over."""
+        self.src = src
+        self.value: Any = None
+        self.state = State.EMPTY
+        self.detail = ""
+        self.repairs: dict[str, None] = {}
+        self._hints = hints
+        self._stack: list[Frame] = []
+        self._ahead = Lookahead(src, self._stack, hints)
+        if members is not None:
+            self._push("{", members)
+            self.repairs["reopened"] = None
+
+    def read(self) -> Reads[None]:
+        """Read the value at the source's place and leave the source behind it.
+
+        Nothing is read (`EMPTY`) when the text ends or something stands there that begins no value.
+        """
+        src = self.src
+        while self.state is State.EMPTY:
+            src.pos = SPACE.match(src.buf, src.pos).end()  # type: ignore[union-attr]
+            if src.pos == len(src.buf):
+                if src.final:
+                    self._stop(at_end=True)
+                    return
+                yield
+                continue
+            char = src.buf[src.pos]
+            frame = self._stack[-1] if self._stack else None
+            if char in FULL_WIDTH:
+                self.repairs["full_width"] = None
+            if char in _SPECIAL:
+                handled = yield from self._special(char, frame)
+                if handled is None:
+                    self._stop(at_end=False)
+                    return
+                if handled:
+                    continue
+            if char in QUOTES:
+                yield from self._string(char, frame)
+            elif frame is None:
+                if char in OPENERS:
+                    src.pos += 1
+                    self._push(OPENERS[char])
+                elif char in _NO_BEGINNING or not (yield from self._bare(None)):
+                    return
+            elif char in CLOSERS:
+                self._close(char)
+            elif char in COMMAS:
+                self._comma(frame)
+            elif char in COLONS:
+                self._colon(frame)
+            elif char in OPENERS:
+                self._open(OPENERS[char], frame)
+            elif frame.want is Want.KEY:
+                yield from self._bare_key(frame)
+            else:
+                yield from self._bare(frame)
+
+    def begun(self) -> list[Any]:
+        """What the open brackets hold so far, from the outside in."""
+        return [frame.box for frame in self._stack]
+
+    # --- brackets and separators
+
+    def _push(self, kind: str, box: Any = None) -> None:
+        if len(self._stack) >= JSON_DEPTH:
+            self._break("nested too deeply")
+            return
+        self._stack.append(Frame(kind, ({} if kind == "{" else []) if box is None else box))
+
+    def _open(self, kind: str, frame: Frame) -> None:
+        if frame.kind == "{" and frame.want is not Want.VALUE:
+            if frame.want is Want.COLON:
+                self.repairs["missing_colon"] = None
+                frame.want = Want.VALUE
+            elif frame.fresh and kind == "{":
+                # `{{"a": 1}}`, braces doubled as in a template: one object, two brackets
+                self.src.pos += 1
+                self._push("{", frame.box)
+                self.repairs["doubled_braces"] = None
+                return
+            elif frame.fresh:
+                self._break("a list where a key belongs")
+                return
+            else:
+                # a new object where a key is wanted: the ones before were not closed
+                self.repairs["missing_closer"] = None
+                while self._stack and self._stack[-1].kind == "{" and self.state is State.EMPTY:
+                    self._pop()
+                return
+        elif frame.want is Want.NEXT:
+            self.repairs["commas"] = None
+        self.src.pos += 1
+        self._push(kind)
+
+    def _close(self, char: str) -> None:
+        kinds = CLOSERS[char]
+        self.src.pos += 1
+        if self._stack[-1].kind not in kinds:
+            if any(frame.kind in kinds for frame in self._stack):
+                self.repairs["missing_closer"] = None
+                while self._stack[-1].kind not in kinds:
+                    if not self._may_close(self._stack[-1]):
+                        return
+                    self._pop()
+            else:
+                self.repairs["wrong_closer"] = None
+        if self._may_close(self._stack[-1]):
+            self._pop()
+
+    def _lacks_value(self, frame: Frame) -> bool:
+        """Whether a key stands there without a value; then this is the end of the reading."""
+        lacks = frame.want in (Want.COLON, Want.VALUE) if frame.kind == "{" else False
+        if lacks or (frame.kind == "(" and frame.key is not None):
+            self._break(f"no value for {frame.key!r}")
+            return True
+        return False
+
+    def _may_close(self, frame: Frame) -> bool:
+        if self._lacks_value(frame):
+            return False
+        if frame.want in (Want.KEY, Want.VALUE) and not frame.fresh and frame.kind != "t":
+            self.repairs["commas"] = None
+        return True
+
+    def _pop(self) -> None:
+        frame = self._stack.pop()
+        value = frame.box
+        if frame.kind == "t" and len(value) == 1 and frame.want is Want.NEXT:
+            value = value[0]
+        if self._stack and self._stack[-1].box is value:  # the inner one of doubled braces
+            self._stack[-1].want = Want.NEXT
+            self._stack[-1].fresh = False
+        else:
+            self._put(value)
+
+    def _put(self, value: Any) -> None:
+        if not self._stack:
+            self.value = value
+            self.state = State.WHOLE
+            return
+        frame = self._stack[-1]
+        if frame.want is Want.NEXT and frame.kind in "[(t":
+            self.repairs["commas"] = None
+        if frame.kind == "{" and frame.key is not None:
+            if frame.key in frame.box and frame.box[frame.key] != value:
+                self.repairs["duplicate_key"] = None
+            frame.box[frame.key] = value
+        elif frame.kind == "(":
+            if frame.key is None:
+                frame.box.args.append(value)
+            else:
+                frame.box.kwargs[frame.key] = value
+            frame.key = None
+        else:
+            frame.box.append(value)
+        frame.want = Want.NEXT
+        frame.fresh = False
+
+    def _comma(self, frame: Frame) -> None:
+        self.src.pos += 1
+        if self._lacks_value(frame):
+            return
+        if frame.want is Want.NEXT:
+            frame.want = Want.KEY if frame.kind == "{" else Want.VALUE
+        else:
+            self.repairs["commas"] = None
+
+    def _colon(self, frame: Frame) -> None:
+        char = self.src.buf[self.src.pos]
+        self.src.pos += 1
+        if frame.kind == "{" and frame.want is Want.COLON:
+            frame.want = Want.VALUE
+            if char == "=":
+                self.repairs["colon"] = None
+        elif frame.kind == "{" and frame.want is Want.VALUE:
+            self.repairs["colon"] = None
+        elif frame.kind == "(" and frame.want is Want.NEXT and _ends_in_text(frame.box):
+            frame.key = frame.box.args.pop()
+            frame.want = Want.VALUE
+        else:
+            self._break("a colon where none belongs")
+
+    def _break(self, detail: str) -> None:
+        self.state = State.BROKEN
+        self.detail = detail
+
+    def _cut(self, detail: str) -> None:
+        self.state = State.CUT
+        self.detail = detail
+
+    def _stop(self, *, at_end: bool) -> None:
+        """The text ends here, or something begins that is not part of a value (a fence, a tag)."""
+        if not self._stack:
+            return
+        frame = self._stack[-1]
+        waiting = frame.want in (Want.COLON, Want.VALUE) and (frame.kind == "{" or frame.key)
+        if waiting or frame.fresh or (at_end and frame.want is not Want.NEXT):
+            self._cut(f"ends after {frame.key!r}" if frame.key else "ends before it is complete")
+            return
+        self.repairs["missing_closer"] = None
+        while self._stack:
+            self._pop()
+        self.state = State.CLOSERS
+
+    # --- strings
+
+    def _string(self, opening: str, frame: Frame | None, *, raw: bool = False) -> Reads[None]:
+        src = self.src
+        if frame is not None and frame.kind == "{" and frame.want is Want.NEXT:
+            # two strings in a row: a forgotten comma, or Python's joining of literals
+            level = len(self._stack) - 1
+            while (key := self._ahead.key_follows(src.pos, level, bare=False)) is None:
+                yield
+            if key:
+                self.repairs["commas"] = None
+                frame.want = Want.KEY
+        is_key = frame is not None and frame.want is Want.KEY
+        if opening in ('"', "'") and not is_key:
+            yield from src.need(3)
+            if src.buf.startswith(opening * 3, src.pos):
+                opening *= 3
+        src.pos += len(opening)
+        family = FAMILY[opening[0]]
+        if is_key:
+            self._ahead.families.add(family)
+
+        def ends(at: int, inner: int | None) -> bool | None:
+            return self._ahead.string_ends(at, family, inner)
+
+        if len(opening) == 1:
+            named = (
+                frame is not None and frame.key is not None and self._hints.is_name_key(frame.key)
+            )
+            read = yield from read_quoted(
+                src,
+                opening,
+                ends,
+                self.repairs,
+                is_key=is_key,
+                is_name=named and not is_key,
+                raw=raw,
+            )
+        else:
+            read = yield from read_wrapped(src, opening, ends, self.repairs)
+        if opening not in ('"', _ESCAPE):
+            self.repairs["quotes"] = None
+        self._took(read, frame)
+
+    def _took(self, read: Literal, frame: Frame | None) -> None:
+        if read.text is None:
+            where = f"in the text of {frame.key!r}" if frame and frame.key else "inside a string"
+            self._cut(f"ends {where}")
+        elif frame is None:
+            self._put(read.text)
+        elif frame.kind == "{" and frame.want is Want.KEY:
+            frame.key = read.text
+            frame.fresh = False
+            frame.want = Want.VALUE if read.unquoted else Want.COLON
+        elif frame.kind == "{" and frame.want is Want.COLON:
+            self.repairs["missing_colon"] = None
+            self._put(read.text)
+        elif frame.kind == "{" and frame.want is Want.NEXT:
+            before = frame.box.get(frame.key)
+            if isinstance(before, str):
+                self.repairs["joined"] = None
+                frame.box[frame.key] = before + read.text
+            else:
+                self._break("two values in a row")
+        else:
+            self._put(read.text)
+            if read.unquoted:
+                frame.want = Want.KEY
+
+    # --- everything without quotes
+
+    def _special(self, char: str, frame: Frame | None) -> Reads[bool | None]:
+        """Take a comment, an ellipsis, a string in odd quotes: True. False if the character begins
+        an ordinary word; None where the value must stop, at a fence or a tag.
+        """
+        src = self.src
+        want = frame.want if frame else Want.VALUE
+        if char in "<✿":
+            if char == "<" and (yield from src.need(8)) and src.buf.startswith(_ESCAPE, src.pos):
+                yield from self._string(_ESCAPE, frame)  # Gemma quotes with a token of its own
+                return True
+            return None
+        yield from src.need({"`": 3, "&": 6, ".": 3}.get(char, 2))
+        two = src.buf[src.pos : src.pos + 2]
+        if char == "`":
+            if src.buf.startswith("```", src.pos):
+                return None
+            yield from self._string(char, frame)
+        elif two in ("/*", "//") or (char == "#" and (want is not Want.VALUE or two == "# ")):
+            self.repairs["comments"] = None
+            yield from skip_comment(src, "*/" if two == "/*" else "\n")
+        elif char == "…" or src.buf.startswith("...", src.pos):
+            if want is Want.VALUE and (frame is None or frame.kind in "{("):
+                self._break("`...` where a value belongs")
+            self.repairs["ellipsis"] = None
+            yield from skip_dots(src)
+        elif char == "\\" and two[1:] and two[1] in "ntr":
+            self.repairs["escaped"] = None
+            src.pos += 2
+        elif two in ('\\"', "\\'"):
+            self.repairs["escaped"] = None
+            yield from self._string(two, frame)
+        elif char == "&" and (
+            entity := next((e for e in _ENTITIES if src.buf.startswith(e, src.pos)), "")
+        ):
+            self.repairs["entities"] = None
+            yield from self._string(entity, frame)
+        elif two == "**" and frame is not None and frame.kind == "(":
+            src.pos += 2
+        elif char == "+" and want is Want.NEXT:
+            src.pos += 1
+        else:
+            return False
+        return True
+
+    def _bare_key(self, frame: Frame) -> Reads[None]:
+        src = self.src
+        word = yield from peek_word(src)
+        src.pos += len(word)
+        if not word:
+            self._break(f"unexpected {src.buf[src.pos]!r}")
+        elif src.pos == len(src.buf) and src.final:
+            self._cut("ends inside a key")
+        else:
+            if src.buf[src.pos] in QUOTES:  # `tool": …`, the opening quote is missing
+                self.repairs["missing_quote"] = None
+                src.pos += 1
+            self.repairs["bare_keys"] = None
+            self._ahead.bare_keys = True
+            frame.key = word
+            frame.fresh = False
+            frame.want = Want.COLON
+
+    def _bare(self, frame: Frame | None) -> Reads[bool]:
+        """A word, number or call where a value is wanted, or a word too many where none is.
+
+        False when it is a plain word outside of everything: then there is no value here.
+        """
+        src = self.src
+        if frame is not None and frame.want is not Want.VALUE:
+            yield from self._stray_word(frame)
+            return True
+        word = yield from peek_word(src)
+        after = src.buf[src.pos + len(word) : src.pos + len(word) + 1]
+        is_name = _NAME.fullmatch(word) is not None
+        if after == "(" and is_name and (frame is None or frame.kind != "{"):
+            src.pos += len(word) + 1
+            self._push("(", Call(word))
+            return True
+        if frame is None:
+            return False
+        if not after and src.final:
+            src.pos += len(word)
+            if word in JSON_WORDS:
+                self._put(JSON_WORDS[word])
+            else:
+                self._cut(f"ends in the value of {frame.key!r}" if frame.key else "ends in a value")
+            return True
+        ahead = yield from peek_after_blanks(src, len(word))
+        after = src.buf[src.pos + ahead : src.pos + ahead + 1]
+        if after and after in COLONS and is_name and frame.kind == "(" and frame.key is None:
+            src.pos += ahead + 1
+            frame.key = word
+            frame.fresh = False
+        elif after and after in QUOTES and _PREFIX.fullmatch(word):
+            self.repairs["quotes"] = None
+            src.pos += ahead
+            yield from self._string(after, frame, raw="r" in word.lower())
+        elif word and (yield from self._ends_word(word, after, ahead, frame)):
+            src.pos += ahead
+            if after == "," and frame.kind == "{":
+                word = yield from take_thousands(src, word, self.repairs)
+            self._put(word_value(word, self.repairs))
+        else:
+            text = yield from take_text(src, self._stack, self._ahead, self.repairs)
+            self.repairs["bare_text"] = None
+            if text:
+                self._put(text)
+            elif text is None:
+                self._cut(f"ends in the value of {frame.key!r}" if frame.key else "ends in a value")
+            else:
+                self._break(f"no value for {frame.key!r}" if frame.key else "no value")
+        return True
+
+    def _ends_word(self, word: str, after: str, ahead: int, frame: Frame) -> Reads[bool]:
+        """Whether the word is the whole value: `{"query": a, b and c}` has a comma in its text."""
+        if not is_scalar_end(after):
+            return False
+        if after not in COMMAS or frame.kind != "{" or is_typed(word):
+            return True
+        level = len(self._stack) - 1
+        while (over := self._ahead.comma_ends(self.src.pos + ahead, level)) is None:
+            yield
+        return over
+
+    def _stray_word(self, frame: Frame) -> Reads[None]:
+        src = self.src
+        while (key := self._ahead.key_follows(src.pos, len(self._stack) - 1, bare=True)) is None:
+            yield
+        if frame.want is Want.NEXT and key:
+            self.repairs["commas"] = None
+            frame.want = Want.KEY if frame.kind == "{" else Want.VALUE
+        elif frame.want is Want.COLON and self._ahead.bare_keys and frame.key is not None:
+            word = yield from peek_word(src)
+            src.pos += max(1, len(word))
+            frame.key += f" {word}"
+        else:
+            self._break(f"unexpected text after {frame.key!r}" if frame.key else "unexpected text")
+
+
+def _ends_in_text(box: Any) -> bool:
+    return bool(box.args) and isinstance(box.args[-1], str)
+
+
+def read_value(text: str, hints: Hints) -> LenientReader:
+    """Read one value from a whole text; what follows it is left in the reader's source."""
+    reader = LenientReader(Source(text, final=True), hints)
+    run(reader.read())
+    return reader

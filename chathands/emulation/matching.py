@@ -1,0 +1,155 @@
+"""Whether a text and a tool are about the same thing: words, bigrams and a small table of topics.
+
+Cheap on purpose; it only decides whether a retry is worth asking for, never whether a call runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+from chathands.conversation import ToolSpec
+from chathands.emulation.prompts import load
+
+_WORD = re.compile(r"[a-z]{3,}|[a-z]+\d+")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_PATH = re.compile(
+    r"(?:^|[\s\"'“（(])(?:[A-Za-z]:\\|~?/)[\w.\-]+|\w\.(?:txt|md|log|json|ya?ml|py|csv|xlsx?|pdf|docx?|ini|conf)\b"
+)
+_HAN = re.compile(r"[\u4e00-\u9fff]{2,}")
+
+
+@cache
+def _topics() -> Mapping[str, re.Pattern[str]]:
+    patterns = {}
+    for topic, terms in load("topics")["topics"].items():
+        latin = [re.escape(term) for term in terms if term.isascii()]
+        other = [re.escape(term) for term in terms if not term.isascii()]
+        parts = ([r"(?<![a-z])(?:" + "|".join(latin) + r")(?![a-z])"] if latin else []) + other
+        patterns[topic] = re.compile("|".join(parts))
+    return patterns
+
+
+@cache
+def _effects() -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
+    return tuple(
+        (re.compile(entry["asked"]), re.compile(entry["tool"]))
+        for entry in load("topics")["effects"]
+    )
+
+
+@cache
+def _negations() -> re.Pattern[str]:
+    table = load("topics")["negation"]
+    return re.compile(f"(?:{table['zh']})|(?:{table['en']})")
+
+
+@cache
+def _stop() -> frozenset[str]:
+    table = load("topics")["stop"]
+    return frozenset((*table["en"], *table["zh"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a text is about."""
+
+    topics: frozenset[str]
+    words: frozenset[str]
+    bigrams: frozenset[str]
+
+
+@lru_cache(maxsize=512)
+def terms_of(text: str) -> Terms:
+    """Topics, Latin words and Chinese bigrams of a text, without those that say nothing."""
+    lowered = _CAMEL.sub(" ", text).replace("_", " ").replace("-", " ").casefold()
+    bigrams = {run[at : at + 2] for run in _HAN.findall(lowered) for at in range(len(run) - 1)}
+    topics = {topic for topic, pattern in _topics().items() if pattern.search(lowered)}
+    if _PATH.search(text):
+        topics.add("file")
+    return Terms(
+        frozenset(topics),
+        frozenset(_WORD.findall(lowered)) - _stop(),
+        frozenset(bigrams) - _stop(),
+    )
+
+
+def text_of(spec: ToolSpec) -> str:
+    """Everything a tool says about itself."""
+    parts = [spec.name, spec.description, *(example.request for example in spec.examples)]
+    properties = spec.parameters.get("properties")
+    if isinstance(properties, Mapping):
+        for name, schema in properties.items():
+            parts.append(str(name))
+            if isinstance(schema, Mapping):
+                parts.append(str(schema.get("description") or ""))
+    return "\n".join(parts)
+
+
+def score(text: str, spec: ToolSpec) -> float:
+    """How much a text and a tool share; 1 and more is a plausible fit.
+
+    A tool that says nothing about itself fits everything a little.
+    """
+    wanted, offered = terms_of(text), terms_of(text_of(spec))
+    if spec.name.casefold() in text.casefold():
+        return 4.0
+    if not spec.description.strip() and not offered.topics:
+        return 1.0
+    shared = len(wanted.topics & offered.topics)
+    name = terms_of(spec.name)
+    return (
+        shared
+        + 0.5 * len(wanted.topics & name.topics)
+        + 0.6 * len(wanted.words & offered.words)
+        + 0.34 * len(wanted.bigrams & offered.bigrams)
+    )
+
+
+def fitting(text: str, specs: Iterable[ToolSpec]) -> list[ToolSpec]:
+    """Tools that plausibly fit a text, best first."""
+    scored = [(score(text, spec), spec) for spec in specs]
+    return [spec for points, spec in sorted(scored, key=lambda pair: -pair[0]) if points >= 1]
+
+
+def best_read_tool(text: str, specs: Sequence[ToolSpec]) -> ToolSpec | None:
+    """The reading tool that fits a question best, if any does."""
+    readers = [spec for spec in specs if spec.side_effect in ("none", "unknown")]
+    found = fitting(text, readers)
+    return found[0] if found else None
+
+
+def effects_asked_for(question: str, specs: Sequence[ToolSpec]) -> list[str]:
+    """Names of side-effect tools whose kind of action the question plainly asks for."""
+    lowered = question.casefold()
+    names = []
+    for spec in specs:
+        if spec.side_effect not in ("local", "outward"):
+            continue
+        about = f"{spec.name.replace('_', ' ')} {spec.description}".casefold()
+        for asked, tool in _effects():
+            if tool.search(about) and any(
+                not _negations().search(lowered[: found.start()])
+                for found in asked.finditer(lowered)
+            ):
+                names.append(spec.name)
+                break
+    return names
+
+
+def texts_of(arguments: Mapping[str, Any]) -> str:
+    """The texts in arguments, one per line."""
+    texts: list[str] = []
+    stack: list[Any] = [arguments]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, Mapping):
+            stack.extend(value.values())
+        elif isinstance(value, list | tuple):
+            stack.extend(value)
+        elif isinstance(value, str):
+            texts.append(value)
+    return "\n".join(reversed(texts))

@@ -1,0 +1,169 @@
+"""What goes into a turn and what comes out: pieces, events, requests, parsed replies, outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, ClassVar, Literal
+
+from chathands.conversation import Role, ToolCall
+
+# --- in: what an upstream streams
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class NativeCall:
+    """A piece of a native tool call: fragments of one `index` belong together."""
+
+    index: int
+    id: str | None = None
+    name: str | None = None
+    arguments: str = ""
+
+
+Piece = Text | Thinking | NativeCall
+
+# --- out while feeding
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """Text that may leave now."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallReady:
+    """A call that is whole, declared and fits; it may leave now."""
+
+    call: ToolCall
+
+
+Event = TextDelta | CallReady
+
+# --- the request
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One plain message of a request; in native mode calls and results as the protocol has them."""
+
+    role: Role
+    content: str
+    tool_calls: tuple[Mapping[str, Any], ...] = ()
+    tool_call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    messages: tuple[ChatMessage, ...]
+    response_format: Mapping[str, Any] | None = None
+    tools: tuple[Mapping[str, Any], ...] | None = None
+    tool_choice: str | Mapping[str, Any] | None = None
+    stop: tuple[str, ...] = ()
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters a client asked for (temperature, max_tokens …); they win over the settings."""
+
+
+# --- the reading
+
+
+class Reason(StrEnum):
+    REFUSAL = "refusal"
+    MISSED_CALL = "missed_call"
+    BROKEN_CALL = "broken_call"
+    UNKNOWN_TOOL = "unknown_tool"
+    WRONG_TOOL = "wrong_tool"
+    INVALID_ARGUMENTS = "invalid_arguments"
+    UNGROUNDED = "ungrounded"
+    UNCONFIRMED = "unconfirmed"
+    TRUNCATED = "truncated"
+    EMPTY = "empty"
+    UNBACKED_CLAIM = "unbacked_claim"
+    UNBACKED_FIGURE = "unbacked_figure"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenCall:
+    """Something that was meant as a call and cannot be run.
+
+    `reason` is one of broken_call, unknown_tool, invalid_arguments, truncated; `detail` is one
+    plain sentence naming the field or the spot; `in_contract` says it stood in a contract fence.
+    """
+
+    reason: Reason
+    raw: str
+    name: str | None = None
+    detail: str = ""
+    in_contract: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedReply:
+    """`text` is what a person may see (markup removed); `calls` only declared calls that fit."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    broken: tuple[BrokenCall, ...] = ()
+    thought: str = ""
+    """Thinking that was set apart; never shown, never a call."""
+    finish_reason: str | None = None
+    no_tool: bool = False
+    """The model said in the contract's form that no tool is needed."""
+
+
+# --- the outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    text: str
+    retry: ClassVar[bool] = False
+    reason: ClassVar[Reason | None] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    text: str
+    calls: tuple[ToolCall, ...]
+    broken: tuple[BrokenCall, ...] = ()
+    retry: ClassVar[bool] = False
+    reason: ClassVar[Reason | None] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Ask again; the turn has already written the correction into its next request."""
+
+    reason: Reason
+    detail: str = ""
+    name: str | None = None
+    retry: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    reason: Reason
+    text: str
+    """The last text, for faces that pass it on; a bot never shows it."""
+    detail: str = ""
+    retry: ClassVar[bool] = False
+
+
+Outcome = Answer | Calls | Retry | GiveUp
+
+Commit = Literal["finish", "stream"]
+Mode = Literal["emulated", "structured", "native"]
+Language = Literal["zh", "en"]

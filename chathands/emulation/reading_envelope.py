@@ -1,0 +1,323 @@
+"""From a value to the calls it holds: which key is the name, which are the arguments.
+
+The contract's form is `{"tool": …, "parameters": {…}}`; models bring the keys of every other format
+they were trained on. A key that nobody knows never becomes a call without arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from chathands.emulation.dialects.words import (
+    ARGUMENT_KEYS,
+    CALLERS,
+    NAME_KEYS,
+    REMARKS,
+    WRAPPERS,
+    is_name_key,
+    plain_key,
+)
+from chathands.emulation.lenient_json import read_value
+from chathands.emulation.reading_found import MISSING, Found
+from chathands.emulation.reading_tokens import Call, Hints, State
+from chathands.emulation.reading_tools import Tools
+from chathands.schema import Schema, plain_name
+
+_DEPTH: Final = 6
+"""Wrappers inside wrappers, strings inside strings; deeper is nobody's format."""
+_PRINTERS: Final = frozenset(
+    {"print", "return", "await", "str", "list", "functools", "multi_tool_use.parallel"}
+)
+
+
+def calls_in(value: Any, tools: Tools, depth: int = 0) -> list[Found]:
+    """Everything in a value that has the form of a call, in order."""
+    if depth > _DEPTH:
+        return []
+    if isinstance(value, Call):
+        return _in_call(value, tools, depth)
+    if isinstance(value, str):
+        return _in_text(value, tools, depth)
+    if isinstance(value, list):
+        if len(value) == 2 and isinstance(value[0], str) and tools.find(value[0]):
+            return [Found(value[0], value[1])]
+        return [found for item in value for found in calls_in(item, tools, depth + 1)]
+    if isinstance(value, dict):
+        return _in_object(value, tools, depth)
+    return []
+
+
+def _in_text(text: str, tools: Tools, depth: int) -> list[Found]:
+    """A call written out as a string: `"{\\"tool\\": …}"`, `"get_weather(city='x')"`."""
+    text = text.strip()
+    if text[:1] not in ("{", "[") and "(" not in text[:200]:
+        return []
+    read = read_value(text, tools)
+    rest = read.src.buf[read.src.pos :].strip()
+    if read.state is not State.WHOLE or rest or isinstance(read.value, str):
+        return []
+    found = calls_in(read.value, tools, depth + 1)
+    for each in found:
+        each.repairs.update(read.repairs)
+    return found
+
+
+def _in_call(call: Call, tools: Tools, depth: int) -> list[Found]:
+    if tools.find(call.name) is None:
+        if call.name in _PRINTERS:
+            return calls_in([*call.args, *call.kwargs.values()], tools, depth + 1)
+        if plain_key(call.name.rpartition(".")[2]) in CALLERS:
+            if call.args and isinstance(call.args[0], str):
+                rest = call.args[1] if len(call.args) > 1 else dict(call.kwargs) or MISSING
+                return [Found(call.args[0], rest)]
+            return calls_in(call.kwargs or call.args, tools, depth + 1)
+        return [Found(call.name, dict(call.kwargs))]
+    found = Found(call.name, dict(call.kwargs))
+    if len(call.args) == 1 and isinstance(call.args[0], dict) and not call.kwargs:
+        found.arguments = call.args[0]
+    elif call.args:
+        spec = tools.find(call.name)
+        names = list(tools.schema(spec).properties) if spec else []
+        if len(call.args) > len(names) or set(names[: len(call.args)]) & set(call.kwargs):
+            found.state = State.BROKEN
+            found.detail = "positional arguments that cannot be told apart"
+        else:
+            found.arguments = {**dict(zip(names, call.args, strict=False)), **call.kwargs}
+            found.repairs["positional"] = None
+    return [found]
+
+
+def _in_object(value: dict[str, Any], tools: Tools, depth: int) -> list[Found]:
+    plain = {key: plain_key(key) for key in value}
+    names = [key for key in value if plain[key] in NAME_KEYS]
+    given = [key for key in value if plain[key] in ARGUMENT_KEYS]
+    name_key = next(
+        (k for k in names if isinstance(value[k], str) and tools.find(value[k])),
+        next((k for k in names if isinstance(value[k], str) and value[k] != "function"), None),
+    )
+    if name_key is None or tools.find(value[name_key]) is None:
+        inside = _in_wrapper(value, plain, tools, depth)
+        if inside:
+            return inside
+        swapped = _swapped(value, names, given, tools)
+        if swapped:
+            return [swapped]
+    if name_key is None:
+        return _in_named_keys(value, plain, tools)
+    name = value[name_key]
+    spec = tools.find(name)
+    if spec is None and "(" in name:
+        expression = _in_text(name, tools, depth)
+        if expression and not any(value[key] for key in given):
+            return expression
+    found = Found(name, repairs={} if name_key in ("tool", "name") else {"keys": None})
+    properties = tools.schema(spec).properties if spec else {}
+    # an argument may have a name like `args` or `input` itself: then it is one among others
+    own = [key for key in given if key not in properties or isinstance(value[key], dict)]
+    rest = {k: v for k, v in value.items() if k != name_key and k not in own[:1]}
+    flat = {k: v for k, v in rest.items() if k in properties or plain[k] not in REMARKS | NAME_KEYS}
+    if own:
+        found.arguments = value[own[0]]
+        if own[0] not in ("parameters", "arguments"):
+            found.repairs["keys"] = None
+        spilled = {k: v for k, v in flat.items() if k in properties}
+        if spilled and not _holds(found.arguments, spilled):
+            found.arguments = _merged(found.arguments, spilled)
+            found.repairs["spilled"] = None
+    elif flat:
+        _flat_arguments(found, flat, properties)
+    return [found]
+
+
+def _flat_arguments(found: Found, flat: dict[str, Any], properties: Mapping[str, Any]) -> None:
+    """Arguments beside the name, or under one key that nobody knows."""
+    found.weak = True
+    found.arguments = flat
+    found.repairs["flat"] = None
+    if len(flat) == 1 and not set(flat) & set(properties):
+        (only,) = flat.values()
+        if (
+            isinstance(only, dict)
+            and only
+            and {plain_name(k) for k in only} <= {plain_name(p) for p in properties}
+        ):
+            found.arguments = only
+            found.repairs["unknown_key"] = None
+
+
+def _holds(arguments: Any, spilled: dict[str, Any]) -> bool:
+    return not isinstance(arguments, dict) or any(key in arguments for key in spilled)
+
+
+def _merged(arguments: Any, spilled: dict[str, Any]) -> Any:
+    return {**arguments, **spilled} if isinstance(arguments, dict) else arguments
+
+
+def _in_wrapper(
+    value: dict[str, Any], plain: Mapping[str, str], tools: Tools, depth: int
+) -> list[Found]:
+    """Calls under `tool_calls`, `function`, `action` … when these hold objects, not a name."""
+    found: list[Found] = []
+    for key, held in value.items():
+        if plain[key] in WRAPPERS and isinstance(held, dict | list):
+            found += calls_in(held, tools, depth + 1)
+        elif key == "parameters" and isinstance(held, dict) and set(held) == {"tool_uses"}:
+            found += calls_in(held["tool_uses"], tools, depth + 1)
+    known = [each for each in found if each.name is not None]
+    return known if any(tools.find(each.name or "") for each in known) else []
+
+
+def _swapped(
+    value: dict[str, Any], names: list[str], given: list[str], tools: Tools
+) -> Found | None:
+    """`{"name": {…arguments…}, "arguments": "tool"}`."""
+    for name_key in names:
+        for key in given:
+            held = value[key]
+            if isinstance(held, str) and isinstance(value[name_key], dict) and tools.find(held):
+                return Found(held, value[name_key], repairs={"swapped": None})
+    return None
+
+
+def _in_named_keys(value: dict[str, Any], plain: Mapping[str, str], tools: Tools) -> list[Found]:
+    """`{"get_weather": {"city": "x"}}`: the tool's name is the key."""
+    keys = [key for key in value if plain[key] not in REMARKS or tools.find(key)]
+    if not keys or not all(isinstance(value[key], dict | str | None) for key in keys):
+        return []
+    if not all(tools.find(key) for key in keys) and not (
+        len(keys) == 1 and isinstance(value[keys[0]], dict)
+    ):
+        return []
+    return [Found(key, value[key], repairs={"name_as_key": None}, weak=True) for key in keys]
+
+
+def complete_ones(begun: list[Any], tools: Tools) -> tuple[list[Found], str | None]:
+    """From brackets that were never closed: the calls in them that are whole, and the name of the
+    one that is not.
+    """
+    whole: list[Found] = []
+    for level, box in enumerate(begun[:3]):
+        if isinstance(box, list):
+            whole = calls_in(box, tools)
+            continue
+        name = _name_so_far(box, tools)
+        if name is not None or level == 2:
+            return whole, name
+    return whole, None
+
+
+def _name_so_far(box: Any, tools: Tools) -> str | None:
+    if isinstance(box, Call):
+        return box.name if box.name not in _PRINTERS else None
+    if not isinstance(box, dict):
+        return None
+    written = [v for k, v in box.items() if is_name_key(k) and isinstance(v, str)]
+    return next((name for name in written if tools.find(name)), written[0] if written else None)
+
+
+# --- arguments
+
+
+def as_object(found: Found, schema: Schema) -> dict[str, Any] | None:
+    """The arguments as an object; None, with `found.detail` set, when they cannot be one."""
+    raw = found.arguments
+    for _ in range(_DEPTH):
+        if raw is MISSING or raw is None:
+            return {}
+        if isinstance(raw, dict):
+            inner = _inner_object(raw, schema)
+            if inner is None:
+                return None if _holds_call(raw, found) else raw
+            found.repairs["keys"] = None
+            raw = inner
+        elif isinstance(raw, str):
+            text = raw.strip()
+            if text in ("", "null", "None", "{}"):
+                return {}
+            read = _object_in(text)
+            if read is None:
+                return _only_text(found, raw, schema)
+            found.repairs["stringified"] = None
+            found.repairs.update(read[1])
+            raw = read[0]
+        elif isinstance(raw, list):
+            raw = _from_list(found, raw, schema)
+            if raw is None:
+                return None
+        else:
+            break
+    found.detail = "arguments that are no object"
+    return None
+
+
+def _inner_object(raw: dict[str, Any], schema: Schema) -> dict[str, Any] | str | None:
+    """What `{"arguments": {…}}` holds where the arguments themselves are expected."""
+    if len(raw) != 1:
+        return None
+    ((key, held),) = raw.items()
+    if plain_key(key) in ARGUMENT_KEYS and key not in schema.properties:
+        return held if isinstance(held, dict | str) else None
+    return None
+
+
+def _holds_call(value: Any, found: Found) -> bool:
+    """Whether an argument is itself a call, `f(x=g(1))`: nobody can say what it comes to."""
+    if isinstance(value, Call):
+        found.detail = f"the call {value.name}(…) as an argument"
+        return True
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(_holds_call(item, found) for item in inside)
+
+
+def _object_in(text: str) -> tuple[Any, dict[str, None]] | None:
+    """What a string of JSON holds, or keyword arguments without their call."""
+    if text[:1] not in ("{", "[", '"', "｛", "“", "\\"):
+        if "=" not in text[:80]:
+            return None
+        text = f"arguments({text})"
+    read = read_value(text, Hints())
+    if read.state is not State.WHOLE or read.src.buf[read.src.pos :].strip():
+        return None
+    if isinstance(read.value, Call):
+        return None if read.value.args else (read.value.kwargs, read.repairs)
+    return read.value, read.repairs
+
+
+def _only_text(found: Found, text: str, schema: Schema) -> dict[str, Any] | None:
+    """Plain text for a tool that takes one text and nothing else that is required."""
+    names = list(schema.required) or list(schema.properties)
+    if (
+        len(names) == 1
+        and not found.repairs.keys() & {"inner_quotes", "missing_quote"}
+        and schema.takes(names[0], "string")
+        and text.strip()[:1] not in ("{", "[", '"')
+    ):
+        found.repairs["positional"] = None
+        return {names[0]: text}
+    found.detail = "arguments that cannot be read"
+    return None
+
+
+def _from_list(found: Found, raw: list[Any], schema: Schema) -> dict[str, Any] | None:
+    """A list in place of the object: empty, around it, of its pairs, or the one list wanted."""
+    if not raw:
+        return {}
+    if all(isinstance(item, dict) for item in raw):
+        if len(raw) == 1 and not set(raw[0]) <= {"name", "key", "value"}:
+            found.repairs["unwrapped"] = None
+            return raw[0]
+        pairs = [(item.get("name", item.get("key")), item.get("value", MISSING)) for item in raw]
+        if all(isinstance(key, str) and value is not MISSING for key, value in pairs):
+            found.repairs["pairs"] = None
+            return dict(pairs)
+        merged = {key: value for item in raw for key, value in item.items()}
+        if len(merged) == sum(len(item) for item in raw) and set(merged) <= set(schema.properties):
+            found.repairs["pairs"] = None
+            return merged
+    names = list(schema.properties)
+    if len(names) == 1 and schema.takes(names[0], "array"):
+        found.repairs["positional"] = None
+        return {names[0]: raw}
+    found.detail = "a list where named arguments belong"
+    return None

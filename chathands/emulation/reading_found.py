@@ -1,0 +1,42 @@
+"""What a dialect hands over: names and arguments as written, not yet judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from chathands.emulation.reading_tokens import State
+
+MISSING: Final = object()
+"""No arguments were written at all."""
+
+
+@dataclass(slots=True)
+class Found:
+    """Something in the form of a call."""
+
+    name: str | None
+    arguments: Any = MISSING
+    state: State = State.WHOLE
+    detail: str = ""
+    repairs: dict[str, None] = field(default_factory=dict)
+    weak: bool = False
+    """Nothing but a name says that this is a call: then every argument must fit as it stands."""
+    text_values: bool = False
+    """The form has only text for values, so that reading a number from one changes nothing."""
+
+
+@dataclass(slots=True)
+class Block:
+    """One stretch of the reply that is not for people to read: a fence, a tag, a line."""
+
+    found: list[Found]
+    form: str
+    contract: bool = False
+    """It stands in the contract's own fence."""
+    marked: bool = False
+    """Its marks have no other use than calls."""
+    closed: bool = True
+    """Its end was seen; otherwise the reply stopped inside."""
+    plain: bool = False
+    """It is ordinary text after all."""

@@ -1,0 +1,194 @@
+"""Whether a string ends at a quote, told by what follows it; nothing is taken from the source.
+
+Every look is bounded, so that a text full of quotes costs no more than its length. None means that
+the text at hand does not say yet.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from chathands.emulation.reading_source import Source
+from chathands.emulation.reading_strings import FAMILY, QUOTES
+from chathands.emulation.reading_tokens import (
+    CLOSERS,
+    COLONS,
+    COMMAS,
+    INVISIBLE,
+    OPENERS,
+    Frame,
+    Hints,
+    Want,
+)
+
+_SPACE: Final = re.compile(rf"(?:[\s{INVISIBLE}]|\\[ntr](?=[\s\\\"'{{}}\[\],:])){{0,256}}")
+"""A written-out `\\n` is space where the whole text is escaped once too often."""
+_MARK: Final = r"""["'“”„«»＂‘’＇「」『』`]|\\["']|&(?:quot|#34|#39|apos);"""
+_INSIDE_KEY: Final = r"""[^"'“”„«»＂‘’＇「」『』`\n\\&:：,，{}]"""
+_KEY: Final = re.compile(rf"({_MARK})({_INSIDE_KEY}{{1,64}})(?:{_MARK})\s{{0,32}}[:：=]")
+_MARK_BEGUN: Final = r"(?:\\|&[#a-z0-9]{0,4})"
+_KEY_BEGUN: Final = re.compile(
+    rf"(?:{_MARK_BEGUN}|(?:{_MARK})(?:{_INSIDE_KEY}{{0,64}}"
+    rf"(?:{_MARK_BEGUN}|(?:{_MARK})\s{{0,32}})?)?)\Z"
+)
+_BARE_KEY: Final = re.compile(r"([^\W\d][\w$.\-]{0,63})\s{0,32}(?:[:：](?!//)|=(?!=))")
+_BARE_KEY_BEGUN: Final = re.compile(r"[^\W\d][\w$.\-]{0,63}\s{0,32}(?:[:：]/?|=)?\Z")
+_STRING: Final = re.compile(r"""(["'])[^"'\n]{0,400}\1\s{0,32}[,，}\])+]""")
+_STRING_BEGUN: Final = re.compile(r"""(["'])[^"'\n]{0,400}(?:\1\s{0,32})?\Z""")
+_VALUE: Final = re.compile(
+    r"""[\[{("'“‘\d\-+.\\&]|(?:true|false|null|None|True|False)(?!\w)|[^\W\d][\w.]{0,80}\("""
+)
+_VALUE_BEGUN: Final = re.compile(r"[^\W\d][\w.]{0,80}\Z")
+_TAG: Final = re.compile(
+    r"</?\s?(?:tool|func|invoke|param|arg|action|escape|\w{1,16}:)|<[|｜]", re.I
+)
+_MARKS: Final = QUOTES | {"\\", "&"}
+
+
+class Lookahead:
+    """Looks ahead for one reader, whose open brackets are `stack`."""
+
+    __slots__ = ("_hints", "_src", "_stack", "bare_keys", "families")
+
+    def __init__(self, src: Source, stack: Sequence[Frame], hints: Hints) -> None:
+        self._src = src
+        self._stack = stack
+        self._hints = hints
+        self.families: set[str] = set()
+        """How the keys of this text are quoted: what imitates a key inside a value often is not."""
+        self.bare_keys = False
+        """Some keys of this text have no quotes."""
+
+    def key_follows(
+        self, at: int, level: int, *, bare: bool, family: str = "", sure: bool = False
+    ) -> bool | None:
+        """Whether a key and its colon stand at `buf[at]`, quoted as other keys are, or as `family`.
+
+        `sure`: it must also be a key that belongs at this level of the brackets.
+        """
+        buf = self._src.buf
+        begun = not self._src.final and len(buf) - at < 110
+        quoted = buf[at] in _MARKS
+        if not quoted and not bare:
+            return False
+        if begun and (_KEY_BEGUN if quoted else _BARE_KEY_BEGUN).match(buf, at):
+            return None
+        match = (_KEY if quoted else _BARE_KEY).match(buf, at)
+        if match is None:
+            return False
+        if quoted and self.families and FAMILY[match[1][0]] not in {*self.families, family}:
+            return False
+        return not sure or self._hints.fits(self._stack, level, match[2 if quoted else 1].strip())
+
+    def string_ends(self, at: int, family: str, inner: int | None) -> bool | None:
+        """Whether a string may end just before `buf[at]`: structure that fits must follow.
+
+        `inner` is None for a string that has no quote inside so far; otherwise how many brackets
+        it opens more than it closes. Then every sign of structure is doubtful: the brackets must be
+        even, a key must be one that belongs there, and the end of the text says nothing.
+        """
+        buf = self._src.buf
+        spot = self._past_space(at)
+        if spot is None:
+            return None
+        if spot == len(buf):
+            return inner is None
+        if spot - at >= 256:
+            return True
+        char = buf[spot]
+        level = len(self._stack) - 1
+        if level < 0:
+            return True
+        if self._stack[level].want is Want.KEY:
+            return char in COLONS or char in OPENERS or (spot > at and char in QUOTES)
+        if inner:
+            return False
+        for _ in range(96):
+            if char not in CLOSERS:
+                break
+            level -= 1
+            after = self._past_space(spot + 1)
+            if after is None:
+                return None
+            if after == len(buf):
+                return inner is None or level < 0
+            lines = "\n" in buf[spot:after]
+            spot, char = after, buf[after]
+            if level < 0 and (lines or char in COMMAS):
+                return True
+        else:
+            return True
+        if char == "`":
+            return buf.startswith("```", spot) or self._unknown(spot, 3)
+        if level < 0:
+            return char not in _MARKS and not char.isalnum()
+        kind = self._stack[level].kind
+        if char in COMMAS:
+            return self.comma_ends(spot, level, family, sure=inner is not None)
+        if char in COLONS:
+            return kind == "(" and char in ":="
+        if char in _MARKS:
+            return self._before_quote(at, spot, level, family, sure=inner is not None)
+        if char == "<":
+            return _TAG.match(buf, spot) is not None or self._unknown(spot, 20)
+        if char in "/#+.":
+            if char == "+":
+                return buf[spot + 1 : spot + 3].strip()[:1] in QUOTES or self._unknown(spot, 3)
+            return buf.startswith(("//", "/*", "# ", "..."), spot) or self._unknown(spot, 3)
+        return char in "…✿" or (kind == "{" and char in "{｛")
+
+    def _past_space(self, at: int) -> int | None:
+        """Where the next character stands that is no space; None if it may still be space."""
+        buf = self._src.buf
+        spot = _SPACE.match(buf, at).end()  # type: ignore[union-attr]
+        whole = spot < len(buf) and (buf[spot] != "\\" or len(buf) - spot >= 3)
+        return spot if whole or self._src.final else None
+
+    def _unknown(self, spot: int, width: int) -> bool | None:
+        """No, unless what is missing of so many characters may still change that."""
+        return None if not self._src.final and len(self._src.buf) - spot < width else False
+
+    def comma_ends(
+        self, spot: int, level: int, family: str = "", *, sure: bool = False
+    ) -> bool | None:
+        """Whether the comma at `buf[spot]` ends a member of the frame at this level."""
+        buf, final = self._src.buf, self._src.final
+        after = self._past_space(spot + 1)
+        if after is None:
+            return None
+        if after == len(buf):
+            return not sure
+        char = buf[after]
+        if char in CLOSERS or char in COMMAS or char in "{｛`…<":
+            return not sure
+        if char in "/#." and len(buf) - after < 3 and not final:
+            return None
+        if char in "/#.":
+            return not sure
+        kind = self._stack[level].kind
+        if kind == "{":
+            return self.key_follows(after, level, bare=self.bare_keys, family=family, sure=sure)
+        if kind == "(":
+            key = self.key_follows(after, level, bare=True)
+            if key is not False:
+                return key
+        if not final and len(buf) - after < 82 and _VALUE_BEGUN.match(buf, after):
+            return None
+        return _VALUE.match(buf, after) is not None
+
+    def _before_quote(
+        self, at: int, spot: int, level: int, family: str, *, sure: bool
+    ) -> bool | None:
+        """A string right behind a string: a comma was forgotten, or Python joins the two."""
+        if self._stack[level].kind == "{":
+            key = self.key_follows(spot, level, bare=False, family=family, sure=sure)
+            if key is not False:
+                return key
+        if spot == at or sure:
+            return False
+        buf = self._src.buf
+        if not self._src.final and len(buf) - spot < 440 and _STRING_BEGUN.match(buf, spot):
+            return None
+        return _STRING.match(buf, spot) is not None

@@ -1,0 +1,85 @@
+"""What the readers of values share: which characters are structure, and what may follow a string.
+
+Full-width and smart marks are structure only where structure is expected; inside values they are
+text like any other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+OPENERS: Final[Mapping[str, str]] = {
+    "{": "{", "[": "[", "(": "t", "｛": "{", "［": "[", "（": "t", "【": "[",
+}  # fmt: skip
+"""Opening bracket → kind of frame."""
+CLOSERS: Final[Mapping[str, str]] = {
+    "}": "{", "]": "[", ")": "(t", "｝": "{", "］": "[", "）": "(t", "】": "[",
+}  # fmt: skip
+"""Closing bracket → the kinds of frame it closes."""
+COLONS: Final = frozenset(":：=")
+COMMAS: Final = frozenset(",，、;；")
+FULL_WIDTH: Final = frozenset("｛［（｝］）：，、；【】")
+INVISIBLE: Final = "\ufeff\u200b-\u200d\u2060"
+"""For a character class: marks without width that models put where they have no meaning."""
+SPACE: Final = re.compile(rf"[\s{INVISIBLE}]*")
+
+
+class State(StrEnum):
+    """How the reading of a value ended."""
+
+    EMPTY = "empty"
+    """Nothing was read, or not yet."""
+    WHOLE = "whole"
+    CLOSERS = "closers"
+    """Everything is there but closing brackets at the end."""
+    CUT = "cut"
+    """The text stops inside a string, number or key, or where a value must follow."""
+    BROKEN = "broken"
+
+
+@dataclass(slots=True)
+class Call:
+    """A call as an expression, `name(1, key=2)`; not checked against anything yet."""
+
+    name: str
+    args: list[Any] = field(default_factory=list)
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+class Want(StrEnum):
+    """What may come next inside the innermost bracket."""
+
+    KEY = "key"
+    COLON = "colon"
+    VALUE = "value"
+    NEXT = "next"
+
+
+class Frame:
+    """An open bracket: `{`, `[`, `(` of a call, or `t` for a tuple's parentheses."""
+
+    __slots__ = ("box", "fresh", "key", "kind", "want")
+
+    def __init__(self, kind: str, box: Any) -> None:
+        self.kind = kind
+        self.box = box
+        self.want = Want.KEY if kind == "{" else Want.VALUE
+        self.key: str | None = None
+        self.fresh = True
+        """Nothing was read inside yet."""
+
+
+class Hints:
+    """What a reader of values may ask about keys; this one knows nothing."""
+
+    def is_name_key(self, key: str) -> bool:
+        """Whether the value of this key is a tool's name."""
+        return False
+
+    def fits(self, stack: Sequence[Frame], level: int, key: str) -> bool:
+        """Whether a key may stand in the frame at this level of the open brackets."""
+        return key not in stack[level].box

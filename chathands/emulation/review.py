@@ -1,0 +1,277 @@
+"""One parsed reply judged: an answer, calls, or a retry with its reason. Pure, without a turn.
+
+Turn adds what needs memory: corrections, confirmation, giving up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from chathands.conversation import (
+    Conversation,
+    Status,
+    ToolCall,
+    ToolChoice,
+    ToolSpec,
+    as_specs,
+)
+from chathands.emulation.claims import has_results, results_since, unbacked_claim, ungrounded
+from chathands.emulation.figures import asks_for_explanation, unbacked_figure
+from chathands.emulation.matching import best_read_tool, effects_asked_for, fitting, texts_of
+from chathands.emulation.outcome import (
+    Answer,
+    BrokenCall,
+    Calls,
+    Outcome,
+    ParsedReply,
+    Reason,
+    Retry,
+)
+from chathands.emulation.refusal import (
+    Stance,
+    asks_about_the_assistant,
+    gives_a_lesson,
+    says_nothing,
+    stance_of,
+    without_nods,
+)
+from chathands.emulation.state import (
+    declared_tools,
+    question_of,
+    run_start,
+    settled_tools,
+)
+
+SOFT_EVIDENCE = frozenset({"idle", "lesson", "effect_missing"})
+"""Details of a missed call that are asked about once and then left to the model."""
+
+OPTIONAL_REVIEWS = frozenset(
+    {Reason.UNGROUNDED, Reason.UNCONFIRMED, Reason.UNBACKED_CLAIM, Reason.UNBACKED_FIGURE}
+)
+"""Reviews that a caller may leave out."""
+
+
+def review_reply(
+    parsed: ParsedReply,
+    tools: Sequence[ToolSpec | Mapping[str, Any]] | None,
+    choice: str | ToolChoice = "auto",
+    conversation: Conversation | None = None,
+    *,
+    reviews: frozenset[Reason] = OPTIONAL_REVIEWS,
+) -> Outcome:
+    """Answer, Calls or Retry; never GiveUp, which takes a history of corrections.
+
+    Claims, figures, grounding and whether a missed call had a tool to call are judged only with a
+    conversation. `reviews` says which of the optional ones are on.
+    """
+    if conversation is not None:
+        specs = declared_tools(conversation, tools)
+    else:
+        specs = as_specs(tools or ())
+    return _Review(parsed, specs, ToolChoice.of(choice), conversation, reviews).outcome()
+
+
+def stance_in(text: str, specs: Sequence[ToolSpec], conversation: Conversation | None) -> Stance:
+    """The stance of a reply's text, in the light of what went before."""
+    after = conversation is not None and has_results(conversation)
+    return stance_of(text, tool_names=[spec.name for spec in specs], after_result=after)
+
+
+class _Review:
+    def __init__(
+        self,
+        parsed: ParsedReply,
+        specs: tuple[ToolSpec, ...],
+        choice: ToolChoice,
+        conversation: Conversation | None,
+        reviews: frozenset[Reason],
+    ) -> None:
+        self._parsed = parsed
+        self._specs = specs
+        self._by_name = {spec.name: spec for spec in specs}
+        self._choice = choice
+        self._conversation = conversation
+        self._reviews = reviews if conversation is not None else frozenset()
+        self._text = parsed.text.strip()
+        self._soft = False
+        """Whether soft evidence of a missed call counts: the text pleads and promises nothing."""
+
+    def outcome(self) -> Outcome:
+        parsed, choice = self._parsed, self._choice
+        if choice.kind == "none":
+            return self._without_tools()
+        broken = list(parsed.broken)
+        good: list[ToolCall] = []
+        for call in parsed.calls:
+            fault = self._fault(call)
+            if fault is None:
+                good.append(call)
+            else:
+                broken.append(fault)
+        if good:
+            return Calls(parsed.text, tuple(good), tuple(broken))
+        if broken:
+            return self._retry_for(broken)
+        if self._specs and (retry := self._of_text()) is not None:
+            return retry
+        if not self._text:
+            return Retry(Reason.EMPTY)
+        if (retry := self._backed()) is not None:
+            return retry
+        if self._soft and (soft := self._left_undone()) is not None:
+            return Retry(Reason.MISSED_CALL, soft, self._hint())
+        return Answer(parsed.text)
+
+    def _without_tools(self) -> Outcome:
+        """Tools are withdrawn: calls do not count, text is the answer."""
+        if not self._text:
+            wasted = [*self._parsed.calls, *self._parsed.broken]
+            if wasted:
+                return Retry(Reason.WRONG_TOOL, name=wasted[0].name)
+            return Retry(Reason.EMPTY)
+        stance = stance_in(self._text, self._specs, self._conversation)
+        # Pointing the person elsewhere is a fair answer now; promising to act is not.
+        if stance.kind == "missed_call" and "delegates" not in stance.evidence:
+            return Retry(Reason.MISSED_CALL, detail=", ".join(stance.evidence))
+        return self._backed() or Answer(self._parsed.text)
+
+    def _fault(self, call: ToolCall) -> BrokenCall | None:
+        """Why a declared call that fits may still not run."""
+        choice = self._choice
+        if choice.kind == "named" and call.name != choice.name:
+            return BrokenCall(Reason.WRONG_TOOL, "", call.name)
+        if Reason.UNGROUNDED in self._reviews and self._conversation is not None:
+            spec = self._by_name.get(call.name)
+            if (field := ungrounded(call, spec, self._conversation)) is not None:
+                return BrokenCall(Reason.UNGROUNDED, "", call.name, field)
+        if (figure := self._invented_in(call)) is not None:
+            return BrokenCall(Reason.UNBACKED_FIGURE, "", call.name, figure)
+        return None
+
+    def _invented_in(self, call: ToolCall) -> str | None:
+        """A figure that a call would pass on although the results at hand say otherwise."""
+        conversation, spec = self._conversation, self._by_name.get(call.name)
+        if Reason.UNBACKED_FIGURE not in self._reviews or conversation is None:
+            return None
+        if spec is None or spec.side_effect not in ("local", "outward"):
+            return None
+        if not has_results(conversation):
+            return None
+        return unbacked_figure(texts_of(call.arguments), self._specs, conversation)
+
+    def _retry_for(self, broken: Sequence[BrokenCall]) -> Outcome:
+        """One reason for a reply whose calls all failed; what can be mended most easily first."""
+        order = (
+            *(Reason.UNGROUNDED, Reason.UNBACKED_FIGURE, Reason.INVALID_ARGUMENTS),
+            *(Reason.TRUNCATED, Reason.BROKEN_CALL, Reason.WRONG_TOOL, Reason.UNKNOWN_TOOL),
+        )
+        first = min(
+            broken, key=lambda b: order.index(b.reason) if b.reason in order else len(order)
+        )
+        if not self._text and (prose := self._prose_in_fence(broken)) is not None:
+            return self._of(prose)
+        return Retry(first.reason, first.detail, first.name)
+
+    def _prose_in_fence(self, broken: Sequence[BrokenCall]) -> str | None:
+        """The final answer that a small model wrote into an action fence, once results are in."""
+        if self._conversation is None or not has_results(self._conversation) or len(broken) > 1:
+            return None
+        body = re.sub(r"\A[^\n]*\n|\n?[`~]{3,}\s*\Z", "", broken[0].raw).strip()
+        named = broken[0].name or any(name in body for name in self._by_name)
+        if broken[0].reason is not Reason.BROKEN_CALL or named or re.search(r"[{}`]", body):
+            return None
+        return body or None
+
+    def _of(self, text: str) -> Outcome:
+        """The outcome of a reply that is this text and nothing else."""
+        plain = replace(self._parsed, text=text, broken=())
+        args = (self._specs, self._choice, self._conversation, self._reviews)
+        return _Review(plain, *args).outcome()
+
+    def _of_text(self) -> Retry | None:
+        """What is wrong with a reply of text alone while tools are there."""
+        choice = self._choice
+        forced = choice.kind in ("required", "named")
+        if self._text and not self._parsed.no_tool:
+            stance = stance_in(self._text, self._specs, self._conversation)
+            if stance.kind == "safety_refusal":
+                return None
+            if stance.kind == "refusal":
+                return Retry(Reason.REFUSAL, ", ".join(stance.evidence), self._hint())
+            if stance.kind == "missed_call" and (forced or self._had_a_tool()):
+                return Retry(Reason.MISSED_CALL, ", ".join(stance.evidence), self._hint())
+            self._soft = stance.kind == "normal"
+        if forced:
+            return Retry(Reason.MISSED_CALL, "forced", choice.name)
+        return None
+
+    def _hint(self) -> str | None:
+        if self._choice.kind == "named":
+            return self._choice.name
+        if self._conversation is None:
+            return None
+        found = fitting(question_of(self._conversation), self._specs)
+        return found[0].name if found else None
+
+    def _had_a_tool(self) -> bool:
+        """Whether a declared tool plausibly fits; without a conversation nothing speaks against."""
+        if self._conversation is None:
+            return True
+        question = question_of(self._conversation)
+        if asks_about_the_assistant(question):
+            return False
+        return bool(fitting(f"{question}\n{self._text}", self._specs))
+
+    def _left_undone(self) -> str | None:
+        """Why a normal-looking reply has not done what was asked: soft evidence, by name."""
+        conversation = self._conversation
+        if conversation is None:
+            return None
+        question = question_of(conversation)
+        if asks_for_explanation(question) or asks_about_the_assistant(question):
+            return None
+        if not fitting(question, self._specs):
+            return None
+        before_results = not has_results(conversation)
+        rest = _letters(without_nods(self._text))
+        repeats = len(rest) > 3 and rest in _letters(question)
+        if repeats or (before_results and says_nothing(self._text)):
+            return "idle"
+        if before_results and gives_a_lesson(self._text):
+            return "lesson"
+        asked = effects_asked_for(question, self._specs)
+        settled = settled_tools(conversation, self._specs)
+        if asked and settled.isdisjoint(asked) and not _failed_in(conversation):
+            return "effect_missing"
+        return None
+
+    def _backed(self) -> Retry | None:
+        """Claims and figures of an answer, judged against what happened."""
+        conversation = self._conversation
+        if conversation is None:
+            return None
+        if Reason.UNBACKED_CLAIM in self._reviews:
+            claim = unbacked_claim(self._text, self._specs, conversation)
+            if claim is not None:
+                return Retry(Reason.UNBACKED_CLAIM, claim)
+        if Reason.UNBACKED_FIGURE in self._reviews and self._specs:
+            figure = unbacked_figure(self._text, self._specs, conversation)
+            if figure is not None:
+                reader = best_read_tool(question_of(conversation), self._specs)
+                return Retry(Reason.UNBACKED_FIGURE, figure, reader.name if reader else None)
+        return None
+
+
+def _failed_in(conversation: Conversation) -> bool:
+    """Whether something in this run failed, so that leaving a later step out is fair."""
+    return any(
+        message.result is not None and message.result.status in (Status.FAILED, Status.UNKNOWN)
+        for _, message in results_since(conversation, run_start(conversation))
+    )
+
+
+def _letters(text: str) -> str:
+    return "".join(char for char in text.casefold() if char.isalnum())

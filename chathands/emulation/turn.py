@@ -1,0 +1,437 @@
+"""One model decision with its retries, as a state machine without I/O.
+
+turn = Turn(conversation, tools)
+while True:
+    for piece in ...stream(turn.request())...:
+        events = turn.feed(piece)
+    outcome = turn.finish(finish_reason)
+    if not isinstance(outcome, Retry):
+        break
+conversation += turn.transcript
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from chathands.conversation import (
+    Conversation,
+    Message,
+    SideEffect,
+    Tag,
+    ToolCall,
+    ToolChoice,
+    ToolSpec,
+    canonical_json,
+)
+from chathands.emulation.claims import has_results, results_since
+from chathands.emulation.contract import render_block
+from chathands.emulation.corrections import ONCE, correction
+from chathands.emulation.decision_log import described
+from chathands.emulation.gate import Gate
+from chathands.emulation.history import derived_fence, project
+from chathands.emulation.marks import clean_call, without_marks, without_wrapping
+from chathands.emulation.outcome import (
+    Answer,
+    BrokenCall,
+    CallReady,
+    Calls,
+    Commit,
+    Event,
+    GiveUp,
+    Language,
+    Mode,
+    ModelRequest,
+    NativeCall,
+    Outcome,
+    ParsedReply,
+    Piece,
+    Reason,
+    Retry,
+    Text,
+    Thinking,
+)
+from chathands.emulation.review import OPTIONAL_REVIEWS, SOFT_EVIDENCE, review_reply, stance_in
+from chathands.emulation.scanner import Scanner
+from chathands.emulation.state import (
+    State,
+    calls_of,
+    declared_tools,
+    has_tool_history,
+    is_notice,
+    notice,
+    run_start,
+    state_of,
+)
+from chathands.limits import MAX_CORRECTIONS
+
+_AFTER_TEXT = (Reason.MISSED_CALL, Reason.BROKEN_CALL, Reason.TRUNCATED)
+"""Reasons that may retry when text has already left."""
+
+
+class Turn:
+    """See the module's docstring.
+
+    `tools=None` declares the tools of the history; `[]` declares none. `choice` is relaxed to auto
+    once its call has a result in this run. `withdraw` tells the model that tools are over.
+    `reviews` are the optional reviews that are on; by default all but `ungrounded` under commit
+    `finish`, none under `stream`. `fence` is the run's random token around results.
+
+    Raises ValueError for a mode that is not there yet and for a named tool that is not declared.
+    """
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        tools: Sequence[ToolSpec | Mapping[str, Any]] | None,
+        *,
+        choice: str | ToolChoice = "auto",
+        mode: Mode = "emulated",
+        language: Language = "zh",
+        commit: Commit = "finish",
+        persona: str | None = None,
+        thinking: Literal["none", "tags", "open"] = "none",
+        reviews: frozenset[Reason] | None = None,
+        max_corrections: int = MAX_CORRECTIONS,
+        fence: str | None = None,
+        withdraw: Literal["last_round", "deadline"] | None = None,
+    ) -> None:
+        if mode != "emulated":
+            raise ValueError(f"mode {mode!r} is not available yet; use 'emulated'")
+        self._given: tuple[Message, ...] = tuple(conversation)
+        self._specs = declared_tools(self._given, tools)
+        self._by_name = {spec.name: spec for spec in self._specs}
+        self._language: Language = language
+        self._streams = commit == "stream"
+        self._persona = persona
+        self._thinking: Literal["none", "tags", "open"] = thinking
+        if reviews is None:
+            reviews = frozenset() if self._streams else OPTIONAL_REVIEWS - {Reason.UNGROUNDED}
+        self._reviews = reviews
+        self._max_corrections = max_corrections
+        self._fence = fence or derived_fence(self._given)
+        self._choice = self._effective(ToolChoice.of(choice), withdraw)
+        self._transcript: list[Message] = []
+        self.log: list[dict[str, Any]] = []
+        """One JSON-safe entry per decision, for traces."""
+        self._say_choice(withdraw)
+        self._state = state_of(self._so_far)
+        self._corrections = 0
+        self._asked: set[Reason] = set()
+        self._rejected = ""
+        self._rejected_calls: tuple[str, ...] = ()
+        self._ended = False
+        self._tail: list[Event] = []
+        self._gate = Gate(
+            hold_text=self._choice.kind in ("required", "named"),
+            after_result=has_results(self._given),
+            may_pass=self._may_pass,
+            clean=lambda text: without_marks(text, self._fence),
+        )
+        self._begin_reply()
+
+    # --- what the caller reads
+
+    @property
+    def transcript(self) -> tuple[Message, ...]:
+        """What this turn adds to the conversation, in order: our notices, rejected replies with
+        their corrections, the accepted reply, and behind it one notice that answers broken
+        siblings of its calls as failed."""
+        return tuple(self._transcript)
+
+    @property
+    def tail(self) -> tuple[Event, ...]:
+        """Under commit `stream`: what became free to leave with the last `finish()`."""
+        return tuple(self._tail)
+
+    @property
+    def sent(self) -> str:
+        """Under commit `stream`: the text that has left, `tail` included."""
+        return self._gate.text
+
+    @property
+    def state(self) -> State:
+        """Where the conversation stood when this turn began."""
+        return self._state
+
+    def request(self) -> ModelRequest:
+        """The next request. It starts with the whole of the previous one."""
+        messages = project(
+            self._so_far,
+            self._specs,
+            language=self._language,
+            persona=self._persona,
+            fence=self._fence,
+        )
+        contract = len(messages[0].content) if messages and self._specs else 0
+        self._note("request", messages=len(messages), contract_characters=contract)
+        return ModelRequest(messages)
+
+    # --- the reply
+
+    def feed(self, piece: Piece) -> list[Event]:
+        """Take a piece of the reply; what may leave now comes back (nothing under `finish`)."""
+        if isinstance(piece, Thinking):
+            self._thought += piece.text
+            return []
+        if isinstance(piece, NativeCall):
+            call = self._native.setdefault(piece.index, ["", ""])
+            call[0] += piece.name or ""
+            call[1] += piece.arguments
+            return []
+        assert isinstance(piece, Text)
+        self._raw.append(piece.text)
+        return self._pass_on(self._scanner.feed(piece.text))
+
+    def finish(self, finish_reason: str | None = None, *, may_retry: bool = True) -> Outcome:
+        """The reply is whole. After a Retry, send `request()` again and feed the next reply.
+
+        With `may_retry=False` there is no next reply: what would be a Retry ends the turn.
+        """
+        if self._ended:
+            raise RuntimeError("this turn has ended")
+        self._tail = []
+        events = self._native_events()
+        last, parsed = self._scanner.close(finish_reason)
+        self._tail += self._pass_on([*events, *last])
+        if self._scanner.retracted and not self._gate.reply_opened:
+            self._gate.hold_instead(parsed.text)
+        parsed = self._cleaned(parsed)
+        outcome = review_reply(
+            parsed, self._specs, self._choice, self._so_far, reviews=self._reviews
+        )
+        if isinstance(outcome, Calls):
+            outcome = self._confirmed(outcome)
+        outcome = self._committed(outcome, parsed)
+        if isinstance(outcome, Retry):
+            outcome = self._retry_or_end(outcome, parsed, may_retry=may_retry)
+        self._note(
+            "reply",
+            choice=self._choice.kind,
+            characters=sum(len(piece) for piece in self._raw),
+            held_characters=self._gate.most_held,
+            **described(outcome, parsed, stance_in(parsed.text, self._specs, self._given)),
+        )
+        if isinstance(outcome, Retry):
+            self._begin_reply()
+            return outcome
+        self._ended = True
+        return self._accept(outcome) if isinstance(outcome, Answer | Calls) else outcome
+
+    # --- beginning
+
+    @property
+    def _so_far(self) -> tuple[Message, ...]:
+        return (*self._given, *self._transcript)
+
+    def _effective(self, choice: ToolChoice, withdraw: str | None) -> ToolChoice:
+        if withdraw is not None:
+            return ToolChoice("none")
+        if choice.kind == "named" and choice.name not in self._by_name:
+            raise ValueError(f"tool {choice.name!r} is chosen but not declared")
+        if choice.kind in ("required", "named"):
+            # A choice that stays forced after its result loops for ever.
+            names = {
+                message.result.name
+                for _, message in results_since(self._given, run_start(self._given))
+                if message.result is not None
+            }
+            if (choice.name in names) if choice.kind == "named" else names:
+                return ToolChoice()
+            if choice.kind == "required" and not self._specs:
+                return ToolChoice()
+        return choice
+
+    def _say_choice(self, withdraw: str | None) -> None:
+        kind = withdraw or self._choice.kind
+        if kind == "auto" or not (self._specs or has_tool_history(self._given)):
+            return
+        if self._given and is_notice(self._given[-1], kind):
+            return
+        self._transcript.append(notice(self._language, kind, name=self._choice.name))
+
+    def _begin_reply(self) -> None:
+        self._scanner = Scanner(
+            self._specs,
+            position=len(calls_of(self._given)),
+            thinking=self._thinking,
+            language=self._language,
+        )
+        self._raw: list[str] = []
+        self._native: dict[int, list[str]] = {}
+        self._thought = ""
+        self._gate.next_reply()
+
+    # --- reading
+
+    def _pass_on(self, events: Sequence[Event]) -> list[Event]:
+        if not self._streams:
+            return []
+        out: list[Event] = []
+        for event in events:
+            if isinstance(event, CallReady):
+                event = CallReady(clean_call(event.call, self._fence))
+            out += self._gate.put(event)
+        if self._scanner.retracted and not self._gate.reply_opened:
+            # What was held was thinking; what is said shows when the reply is whole.
+            self._gate.hold_reply()
+        return out
+
+    def _native_events(self) -> list[Event]:
+        """Native calls in emulated mode are calls the model wrote: read like any other block."""
+        events: list[Event] = []
+        for _, (name, arguments) in sorted(self._native.items()):
+            block = (
+                f'\n```json action\n{{"tool": {canonical_json(name)}, '
+                f'"parameters": {arguments.strip() or "{}"}}}\n```\n'
+            )
+            self._raw.append(block)
+            events += self._scanner.feed(block)
+        return events
+
+    def _cleaned(self, parsed: ParsedReply) -> ParsedReply:
+        thought = self._thought + parsed.thought
+        calls = tuple(clean_call(call, self._fence) for call in parsed.calls)
+        text = without_wrapping(without_marks(parsed.text, self._fence).strip())
+        return replace(parsed, text=text, calls=calls, thought=thought)
+
+    # --- judging
+
+    def _may_pass(self, call: ToolCall) -> bool:
+        """Whether a streamed call may leave before its reply is whole."""
+        choice = self._choice
+        if choice.kind == "none" or (choice.kind == "named" and call.name != choice.name):
+            return False
+        if Reason.UNGROUNDED in self._reviews:
+            return False
+        return not self._is_doubtful(call)
+
+    def _is_doubtful(self, call: ToolCall) -> bool:
+        """A call whose reading should be confirmed before it runs."""
+        effect = self._effect_of(call)
+        if effect == "unknown":
+            return call.confidence == "recovered"
+        if effect == "local" and Reason.UNCONFIRMED in self._reviews:
+            return call.confidence != "strict"
+        return False
+
+    def _effect_of(self, call: ToolCall) -> SideEffect:
+        spec = self._by_name.get(call.name)
+        return spec.side_effect if spec is not None else "unknown"
+
+    def _confirmed(self, outcome: Calls) -> Outcome:
+        doubtful = [call for call in outcome.calls if self._is_doubtful(call)]
+        if not doubtful:
+            return outcome
+        sure = tuple(call for call in outcome.calls if call not in doubtful)
+        if sure:
+            broken = [BrokenCall(Reason.UNCONFIRMED, "", call.name) for call in doubtful]
+            return replace(outcome, calls=sure, broken=(*outcome.broken, *broken))
+        if self._gate.calls:
+            return outcome
+        return Retry(Reason.UNCONFIRMED, name=doubtful[0].name)
+
+    def _committed(self, outcome: Outcome, parsed: ParsedReply) -> Outcome:
+        """What the commit rule leaves of an outcome."""
+        if not self._streams:
+            return outcome
+        if self._gate.calls:
+            left = {call.id for call in self._gate.calls}
+            more = outcome.calls if isinstance(outcome, Calls) else ()
+            calls = (*self._gate.calls, *(call for call in more if call.id not in left))
+            broken = outcome.broken if isinstance(outcome, Calls) else parsed.broken
+            return Calls(parsed.text, calls, broken)
+        if not self._gate.text:
+            return outcome
+        if isinstance(outcome, Retry) and outcome.reason not in _AFTER_TEXT:
+            if outcome.reason is Reason.UNCONFIRMED:
+                return Calls(self._gate.text, parsed.calls, parsed.broken)
+            return Answer(self._gate.text)
+        if isinstance(outcome, Answer) and self._gate.muted:
+            # Only calls of a second reply may leave; its text would contradict what is out.
+            return Answer(self._gate.text)
+        return outcome
+
+    def _retry_or_end(self, retry: Retry, parsed: ParsedReply, *, may_retry: bool) -> Outcome:
+        raw = "".join(self._raw).strip()
+        calls = tuple(canonical_json([call.name, dict(call.arguments)]) for call in parsed.calls)
+        first = not self._corrections
+        again = not first and (
+            raw == self._rejected or (bool(calls) and calls == self._rejected_calls)
+        )
+        soft = retry.detail in SOFT_EVIDENCE
+        once_more = (retry.reason in ONCE or soft) and retry.reason in self._asked
+        can_ask = may_retry and self._corrections < self._max_corrections
+        if can_ask and not again and not once_more:
+            self._reject(retry, raw, parsed)
+            self._rejected, self._rejected_calls = raw, calls
+            return retry
+        return self._end(retry, raw, parsed, again=again)
+
+    def _reject(self, retry: Retry, raw: str, parsed: ParsedReply) -> None:
+        block = "\n".join(render_block(call.name, call.arguments) for call in parsed.calls)
+        text = correction(
+            retry,
+            self._state,
+            self._corrections,
+            specs=self._specs,
+            language=self._language,
+            forced=self._choice.name,
+            block=block,
+        )
+        self._transcript.append(Message.assistant(raw, tag=Tag.REJECTED))
+        self._transcript.append(Message.user(text, tag=Tag.CORRECTION))
+        self._corrections += 1
+        self._asked.add(retry.reason)
+
+    def _end(self, retry: Retry, raw: str, parsed: ParsedReply, *, again: bool) -> Outcome:
+        """No further question: the reply stands where that is harmless, else the turn gives up."""
+        reason = retry.reason
+        if reason is Reason.UNGROUNDED:
+            return Calls(parsed.text, parsed.calls, parsed.broken)
+        if reason is Reason.UNCONFIRMED:
+            effects = {
+                self._by_name[c.name].side_effect for c in parsed.calls if c.name in self._by_name
+            }
+            if again or "local" not in effects:
+                return Calls(parsed.text, parsed.calls, parsed.broken)
+        forced = self._choice.kind in ("required", "named")
+        if retry.detail in SOFT_EVIDENCE and not forced:
+            return Answer(parsed.text)
+        if reason in (Reason.UNKNOWN_TOOL, Reason.BROKEN_CALL) and parsed.text and not forced:
+            plain = replace(parsed, broken=(), calls=())
+            stands = review_reply(
+                plain, self._specs, self._choice, self._so_far, reviews=self._reviews
+            )
+            if isinstance(stands, Answer):
+                return stands
+        self._transcript.append(Message.assistant(raw, tag=Tag.REJECTED))
+        return GiveUp(reason, self._gate.text or parsed.text, retry.detail)
+
+    def _accept(self, outcome: Answer | Calls) -> Answer | Calls:
+        calls = outcome.calls if isinstance(outcome, Calls) else ()
+        text = outcome.text
+        if self._streams:
+            self._tail += self._gate.rest(calls)
+            # What left is what was said; the rejected reply already holds text from before.
+            outcome = replace(outcome, text=self._gate.text)
+            text = "" if self._gate.muted and calls else self._gate.text
+        self._transcript.append(Message.assistant(text, calls))
+        if isinstance(outcome, Calls) and outcome.broken:
+            words = [
+                notice(
+                    self._language,
+                    "sibling",
+                    name=broken.name or "?",
+                    detail=broken.detail or broken.reason.value,
+                ).text
+                for broken in outcome.broken
+            ]
+            head = notice(self._language, "siblings", count=len(words))
+            self._transcript.append(replace(head, text="\n".join([head.text, *words])))
+        return outcome
+
+    def _note(self, event: str, **values: Any) -> None:
+        self.log.append({"event": event, "state": state_of(self._so_far).value, **values})
