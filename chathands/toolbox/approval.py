@@ -1,0 +1,92 @@
+"""A person's yes to one exact call. Data and rules only: who stores and asks is elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chathands.conversation import ToolCall, canonical_json
+from chathands.toolbox.calls import PendingCall
+from chathands.toolbox.context import Caller
+from chathands.toolbox.policy import Policy
+
+
+def call_hash(caller: Caller, name: str, arguments: Mapping[str, Any]) -> str:
+    """One person's one exact call in one place: user, group, tool and arguments, in any key order.
+
+    The platform is part of it because user ids are unique only within one.
+    """
+    bound = [caller.platform, caller.group_id, caller.user_id, name, arguments]
+    data = canonical_json(bound).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(data).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A question put to a person. Single use: whoever stores it takes it out to decide it."""
+
+    id: str
+    number: int
+    """What people type: 确认 2."""
+    run_id: str
+    call: ToolCall
+    call_hash: str
+    target: str
+    shown: str
+    caller: Caller
+    created: float
+    """Wall clock, seconds."""
+    expires_at: float
+
+    @classmethod
+    def ask(
+        cls,
+        pending: PendingCall,
+        *,
+        number: int,
+        run_id: str,
+        caller: Caller,
+        now: float,
+        seconds: float,
+    ) -> Approval:
+        return cls(
+            id=secrets.token_hex(8),
+            number=number,
+            run_id=run_id,
+            call=pending.call,
+            call_hash=pending.call_hash,
+            target=pending.target,
+            shown=pending.shown,
+            caller=caller,
+            created=now,
+            expires_at=now + seconds,
+        )
+
+    def expired(self, now: float) -> bool:
+        return now >= self.expires_at
+
+
+def may_decide(approval: Approval, by: Caller, policy: Policy) -> str | None:
+    """Why `by` may not answer this approval, one sentence; None when they may.
+
+    Group roles count only in the group that asked; a superuser may answer from anywhere.
+    """
+    if by.role == "superuser":
+        return None
+    asked = approval.caller
+    if (by.platform, by.group_id) != (asked.platform, asked.group_id):
+        return "这个确认是别处提出的，要在提出它的地方回复。"
+    approver = policy.rule(approval.call.name).approve
+    is_asker = by.user_id == asked.user_id
+    if asked.private and not is_asker:
+        return "只有提问的人或超级用户可以回复这个确认。"
+    if approver == "asker" and is_asker:
+        return None
+    if approver == "superuser":
+        return "只有超级用户可以确认这个操作。"
+    if by.role in ("admin", "owner"):
+        return None
+    return "只有群管理员、群主或超级用户可以确认这个操作。"

@@ -1,0 +1,236 @@
+"""The audit trail: what tools did, for whom, on whose yes. See journal.py for how it is sealed.
+
+    intent    durable before a side effect starts
+    outcome   after it: status, size and hash of the result; refers to its intent
+    call      one line for a read, or for a call that was refused
+
+An intent without an outcome means the process died in between: the side effect may have happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import os
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chathands.conversation import Status
+from chathands.toolbox.context import Caller
+from chathands.toolbox.journal import Journal, faults
+from chathands.toolbox.redact import Redactor
+
+logger = logging.getLogger(__name__)
+
+LONGEST_ARGUMENT = 4000
+"""Characters of one text argument kept in the trail; what was sent stays readable, a pasted
+workbook does not fill the disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A side effect found at start that may or may not have happened."""
+
+    run_id: str
+    name: str
+    target: str
+    caller: Caller
+    time: float
+    """Wall clock, seconds, when it was about to start."""
+
+
+class Audit:
+    """The writing side; open with `open_audit`, close with `close()`."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        redactor: Redactor,
+        unfinished: tuple[Unfinished, ...] = (),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._journal = journal
+        self._redactor = redactor
+        self._clock = clock
+        self._closed = False
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="audit")
+        self.unfinished = unfinished
+        """Side effects of an earlier process without an outcome; whoever asked is to be told."""
+
+    async def intent(
+        self,
+        caller: Caller,
+        run_id: str,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        target: str = "",
+        approved: bool = False,
+    ) -> int:
+        """On the disk when it returns the number to give to `outcome`. Raises OSError."""
+        record = self._call("intent", caller, run_id, name, arguments)
+        record |= {"target": self._redactor.text(target), "approved": approved}
+        return await self._append(record, durable=True)
+
+    async def outcome(self, intent: int, status: Status, content: str, size: int) -> None:
+        """`content` as the model got it; `size` in characters as the tool gave it."""
+        await self._append({"kind": "outcome", "intent": intent, **_result(status, content, size)})
+
+    def call(
+        self,
+        caller: Caller,
+        run_id: str,
+        name: str,
+        arguments: Mapping[str, Any],
+        status: Status,
+        content: str,
+        size: int,
+    ) -> None:
+        """Written soon; nobody waits for it."""
+        record = self._call("call", caller, run_id, name, arguments)
+        record |= {"time": self._clock(), **_result(status, content, size)}
+        if self._closed:
+            logger.error("audit is closed; not written: %s of run %s", name, run_id)
+            return
+        self._writer.submit(self._journal.append, record, durable=False).add_done_callback(
+            lambda done: done.exception() and logger.error("audit: %s", done.exception())
+        )
+
+    def close(self) -> None:
+        """Write what is waiting and give the trail up."""
+        self._closed = True
+        self._writer.shutdown(wait=True)
+        self._journal.close()
+
+    async def _append(self, record: dict[str, Any], *, durable: bool = False) -> int:
+        if self._closed:
+            raise OSError("the audit trail is closed")
+        record["time"] = self._clock()
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._writer, lambda: self._journal.append(record, durable=durable)
+        )
+
+    def _call(
+        self, kind: str, caller: Caller, run_id: str, name: str, arguments: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        return {
+            "kind": kind,
+            "run": run_id,
+            "user": caller.user_id,
+            "group": caller.group_id,
+            "role": caller.role,
+            "platform": caller.platform,
+            "bot": caller.bot_id,
+            "tool": name,
+            "arguments": _cut(self._redactor.arguments(arguments)),
+        }
+
+
+def open_audit(
+    state_dir: Path, redactor: Redactor, *, clock: Callable[[], float] = time.time
+) -> Audit:
+    """The trail in `state_dir/audit`; intents a dead process left are closed as `unknown`.
+
+    A second process on the same state (gateway beside the bot) gets a journal of its own. Raises
+    OSError. Blocking: call it at start.
+    """
+    directory = state_dir / "audit"
+    directory.mkdir(parents=True, exist_ok=True)
+    key = _key(state_dir)
+    mine: Journal | None = None
+    unfinished: list[Unfinished] = []
+    number = 0
+    while mine is None or (directory / str(number + 1)).is_dir():
+        number += 1
+        journal = Journal.take(directory / str(number), key)
+        if journal is None:
+            continue
+        unfinished += _close_intents(journal, clock)
+        if mine is None:
+            mine = journal
+        else:
+            journal.close()
+    return Audit(mine, redactor, tuple(unfinished), clock)
+
+
+def verify(state_dir: Path) -> list[str]:
+    """What was cut, edited, put elsewhere or torn in the trail, one English line each; empty when
+    it is whole. The tail of a journal being written right now may be reported as torn."""
+    key_file = state_dir / "audit.key"
+    if not key_file.exists():
+        return ["audit.key is missing"] if _journals(state_dir) else []
+    key = key_file.read_bytes()
+    return [fault for journal in _journals(state_dir) for fault in faults(journal, key)]
+
+
+def _journals(state_dir: Path) -> list[Path]:
+    return sorted(path for path in (state_dir / "audit").glob("*") if path.is_dir())
+
+
+def _key(state_dir: Path) -> bytes:
+    """The HMAC key, made on first use and readable by its owner only."""
+    path = state_dir / "audit.key"
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return path.read_bytes()
+    try:
+        key = secrets.token_bytes(32)
+        os.write(descriptor, key)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    return key
+
+
+def _close_intents(journal: Journal, clock: Callable[[], float]) -> list[Unfinished]:
+    """Every start closes what is open, so only lines after the last `start` can be open."""
+    waiting: dict[int, dict[str, Any]] = {}
+    for line in journal.lines_since("start"):
+        if line.get("kind") == "intent":
+            waiting[line["seq"]] = line
+        elif line.get("kind") == "outcome":
+            waiting.pop(line.get("intent", 0), None)
+    for remark in journal.remarks:
+        journal.append({"kind": "recovered", "time": clock(), "remark": remark}, durable=False)
+    for seq in waiting:
+        record = {"kind": "outcome", "intent": seq, "time": clock(), "at_start": True}
+        journal.append({**record, "status": Status.UNKNOWN.value}, durable=False)
+    journal.append({"kind": "start", "time": clock()}, durable=True)
+    return [_unfinished(line) for line in waiting.values()]
+
+
+def _unfinished(line: Mapping[str, Any]) -> Unfinished:
+    caller = Caller(
+        user_id=str(line.get("user")),
+        group_id=line.get("group"),
+        role=line.get("role", "member"),
+        platform=str(line.get("platform", "")),
+        bot_id=str(line.get("bot", "")),
+    )
+    return Unfinished(
+        str(line.get("run")), str(line.get("tool")), str(line.get("target", "")), caller,
+        float(line.get("time", 0)),
+    )  # fmt: skip
+
+
+def _result(status: Status, content: str, size: int) -> dict[str, Any]:
+    digest = hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()
+    return {"status": status.value, "size": size, "sha256": digest}
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > LONGEST_ARGUMENT:
+        return f"{value[:LONGEST_ARGUMENT]}…（共 {len(value)} 个字符）"
+    if isinstance(value, dict):
+        return {key: _cut(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_cut(item) for item in value]
+    return value

@@ -1,0 +1,77 @@
+"""Who asks and what a tool may reach: Caller, ToolContext, RunScope. Never part of a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from chathands.conversation import Audience
+
+if TYPE_CHECKING:
+    import httpx
+
+    from chathands.settings import Settings
+    from chathands.toolbox.files import FileRoots
+    from chathands.toolbox.registry import Generation
+    from chathands.workers.pool import WorkerPool
+
+CallerRole = Literal["member", "admin", "owner", "superuser"]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A person, as the event says; never as text says."""
+
+    user_id: str
+    group_id: str | None = None
+    role: CallerRole = "member"
+    name: str = ""
+    platform: str = "terminal"
+    bot_id: str = ""
+
+    @property
+    def private(self) -> bool:
+        return self.group_id is None
+
+    @property
+    def audience(self) -> Audience:
+        """The widest audience whose tools this person may use."""
+        if self.role == "superuser":
+            return "superuser"
+        return "admin" if self.role in ("admin", "owner") else "everyone"
+
+    @property
+    def conversation_id(self) -> str:
+        return f"{self.platform}:{self.bot_id}:{self.group_id or '-'}:{self.user_id}"
+
+
+@dataclass(slots=True)
+class RunScope:
+    """What the executor remembers of one run; plain data, so that a suspended run can be stored."""
+
+    run_id: str
+    caller: Caller
+    generation: Generation
+    remaining: Callable[[], float]
+    """Seconds until tools must stop."""
+    done: list[dict[str, Any]] = field(default_factory=list)
+    """Finished calls, oldest first: {"hash", "name", "arguments", "side_effect", "status",
+    "content", "repeats", "target", "started", "decided"}; JSON-safe."""
+    read_foreign: bool = False
+    """Text from outside has entered this run: outward side effects need a person's yes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """Injected into a tool as its first parameter (annotated `ToolContext`)."""
+
+    caller: Caller
+    run_id: str
+    settings: Settings
+    files: FileRoots
+    http: Callable[[], httpx.AsyncClient]
+    """A shared client for addresses named in settings; call it where it is used (lazy import)."""
+    workers: WorkerPool
+    remaining: Callable[[], float]
+    """Seconds this call may still take."""

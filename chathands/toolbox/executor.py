@@ -1,0 +1,266 @@
+"""The only way a tool is run: every check in one order, and the order inside one reply."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from chathands.conversation import Status, ToolCall, ToolResult, ToolSpec
+from chathands.errors import ToolFailed
+from chathands.schema import compile_schema
+from chathands.toolbox import render
+from chathands.toolbox.approval import call_hash
+from chathands.toolbox.calls import (
+    Batch,
+    CallFinished,
+    CallStarted,
+    OnEvent,
+    PendingCall,
+    Ready,
+    Refused,
+)
+from chathands.toolbox.guards import done_entry, repeat_of
+from chathands.toolbox.perform import Performer
+from chathands.toolbox.redact import Redactor
+
+if TYPE_CHECKING:
+    import httpx
+
+    from chathands.settings import Settings
+    from chathands.toolbox.audit import Audit
+    from chathands.toolbox.context import RunScope
+    from chathands.toolbox.policy import Policy
+    from chathands.workers.pool import WorkerPool
+
+logger = logging.getLogger(__name__)
+
+READS_AT_ONCE = 8
+"""Reads of one reply that run together; more would queue at the same services and workers."""
+
+_READ_FIRST = "这一步没有执行：同一条回复里还有查询，先看结果再决定，需要时单独再调用一次。"
+_AFTER_FAULT = "这一步没有执行：它前面的操作没有成功。"
+_PERSON_SAID_NO = "有权确认的人没有同意，这一步没有执行。"
+
+
+class Executor:
+    """Independent of any registry: the generation comes with each run's scope."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        policy: Policy,
+        audit: Audit,
+        workers: WorkerPool,
+        http: Callable[[], httpx.AsyncClient],
+    ) -> None:
+        """`http` gives the shared client; it is called only by tools that need it."""
+        self.policy = policy
+        self._audit = audit
+        self._performer = Performer(settings, policy, audit, workers, http, Redactor.of(settings))
+
+    async def run_batch(
+        self,
+        calls: Sequence[ToolCall],
+        scope: RunScope,
+        *,
+        granted: frozenset[str] = frozenset(),
+        denied: frozenset[str] = frozenset(),
+        on_event: OnEvent | None = None,
+    ) -> Batch:
+        """Run the calls of one reply.
+
+        Reads run together. A side effect beside a read is not run; several run one by one, and
+        after one that did not succeed the rest are denied. A call that needs a person's yes ends
+        the batch as `pending`, unless its hash is in `granted` or `denied`: what a person has
+        decided.
+
+        Never raises for what tools do. Raises CancelledError when cancelled, after recording what
+        had started.
+        """
+        work = _Work(scope, on_event, [self._prepare(call, scope) for call in calls])
+        await self._run_reads(work, granted)
+        reads = any(step.reads for step in work.steps)
+        fault = False
+        for index, step in enumerate(work.steps):
+            if index in work.results:
+                continue
+            if isinstance(step, Refused):
+                work.put(index, self._refuse(step, scope))
+                fault = fault or not step.reads
+            elif not step.reads and reads:
+                work.put(index, self._performer.unrun(step, scope, _READ_FIRST))
+            elif not step.reads and fault:
+                work.put(index, self._performer.unrun(step, scope, _AFTER_FAULT))
+            elif repeat := self._repeat(step, work):
+                work.put(index, repeat)
+                fault = fault or repeat.status is not Status.OK
+            elif step.hash in denied:
+                no = self._performer.unrun(step, scope, _PERSON_SAID_NO, decided=True)
+                work.put(index, no)
+                fault = True
+            elif step.hash not in granted and (reason := self._approval(step, scope)):
+                return work.batch(_pending(step, reason), index)
+            else:
+                result = await self._performer.perform(
+                    step, scope, work.emit, approved=step.hash in granted
+                )
+                work.put(index, result)
+                fault = fault or result.status is not Status.OK
+        return work.batch()
+
+    async def _run_reads(self, work: _Work, granted: frozenset[str]) -> None:
+        """Reads nobody has to be asked about, together; of equal ones the first."""
+        gate = asyncio.Semaphore(READS_AT_ONCE)
+        seen: set[str] = set()
+
+        async def run(index: int, step: Ready) -> None:
+            async with gate:
+                work.put(index, await self._performer.perform(step, work.scope, work.emit))
+
+        async with asyncio.TaskGroup() as group:
+            for index, step in enumerate(work.steps):
+                if not isinstance(step, Ready) or not step.reads or step.hash in seen:
+                    continue
+                seen.add(step.hash)
+                if step.hash in granted or self._approval(step, work.scope):
+                    continue
+                if repeat := self._repeat(step, work):
+                    work.put(index, repeat)
+                else:
+                    group.create_task(run(index, step))
+
+    def _prepare(self, call: ToolCall, scope: RunScope) -> Ready | Refused:
+        """Known name, fitting arguments, permitted person: in this order."""
+        generation = scope.generation
+        spec, tool = generation.specs.get(call.name), generation.tools.get(call.name)
+        if spec is None or tool is None:
+            names = [seen.name for seen in generation.visible_to(scope.caller, self.policy)]
+            return _refused(call, scope, Status.FAILED, render.unknown_tool(call.name, names))
+        checked = compile_schema(spec.parameters).check(call.arguments)
+        if checked.problems:
+            faults = "；".join(problem.sentence("zh") for problem in checked.problems[:3])
+            return _refused(call, scope, Status.FAILED, render.one_sentence(f"{faults}。"), spec)
+        try:
+            tool.signature.validate(checked.arguments)
+        except ToolFailed as error:
+            return _refused(call, scope, Status.FAILED, error.sentence, spec)
+        if why := self.policy.refusal(scope.caller, spec):
+            return _refused(call, scope, Status.DENIED, why, spec)
+        effective = _with_defaults(spec, checked.arguments)
+        return Ready(
+            call=replace(call, arguments=checked.arguments),
+            tool=tool,
+            spec=spec,
+            effective=effective,
+            hash=call_hash(scope.caller, call.name, effective),
+            target=tool.describe_target(effective),
+        )
+
+    def _approval(self, step: Ready, scope: RunScope) -> str | None:
+        """Why a person must say yes; asked late, since a call before it may have read foreign
+        text."""
+        return self.policy.approval_reason(
+            step.spec, read_foreign=scope.read_foreign, confidence=step.call.confidence
+        )
+
+    def _refuse(self, step: Refused, scope: RunScope) -> ToolResult:
+        result = step.result
+        scope.done.append(
+            done_entry(
+                result,
+                call_hash=step.hash,
+                arguments=step.arguments,
+                side_effect=step.spec.side_effect if step.spec else "none",
+            )
+        )
+        self._audit.call(
+            scope.caller, scope.run_id, result.name, step.arguments,
+            result.status, result.content, len(result.content),
+        )  # fmt: skip
+        return result
+
+    @staticmethod
+    def _repeat(step: Ready, work: _Work) -> ToolResult | None:
+        repeat = repeat_of(work.scope.done, step.hash, reads=step.reads)
+        if repeat is None:
+            return None
+        work.closes_run = work.closes_run or repeat.closes_run
+        return ToolResult(
+            step.call.id, step.call.name, repeat.status, repeat.content, foreign=step.spec.foreign
+        )
+
+
+@dataclass(slots=True)
+class _Work:
+    """One batch while it runs."""
+
+    scope: RunScope
+    on_event: OnEvent | None
+    steps: list[Ready | Refused]
+    results: dict[int, ToolResult] = field(default_factory=dict)
+    closes_run: bool = False
+
+    def put(self, index: int, result: ToolResult) -> None:
+        self.results[index] = result
+        self.emit(CallFinished(result))
+
+    def emit(self, event: CallStarted | CallFinished) -> None:
+        if self.on_event is None:
+            return
+        try:
+            self.on_event(event)
+        except Exception:
+            # Whoever watches (a progress notice, a trace) must not decide whether tools run.
+            logger.exception("run %s: on_event failed", self.scope.run_id)
+
+    def batch(self, pending: PendingCall | None = None, at: int = 0) -> Batch:
+        results = tuple(self.results[index] for index in sorted(self.results))
+        remaining: tuple[ToolCall, ...] = ()
+        if pending is not None:
+            later = [n for n in range(at + 1, len(self.steps)) if n not in self.results]
+            remaining = (pending.call, *(_call(self.steps[n]) for n in later))
+        return Batch(results, pending, remaining, self.closes_run)
+
+
+def _call(step: Ready | Refused) -> ToolCall:
+    if isinstance(step, Ready):
+        return step.call
+    return ToolCall(step.result.call_id, step.result.name, step.arguments)
+
+
+def _refused(
+    call: ToolCall,
+    scope: RunScope,
+    status: Status,
+    sentence: str,
+    spec: ToolSpec | None = None,
+) -> Refused:
+    return Refused(
+        ToolResult(call.id, call.name, status, sentence),
+        call_hash(scope.caller, call.name, call.arguments),
+        dict(call.arguments),
+        spec,
+    )
+
+
+def _with_defaults(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments as they take effect; those given come first."""
+    properties: Mapping[str, Any] = spec.parameters.get("properties", {})
+    defaults = {name: each["default"] for name, each in properties.items() if "default" in each}
+    return {**arguments, **{n: value for n, value in defaults.items() if n not in arguments}}
+
+
+def _pending(step: Ready, reason: str) -> PendingCall:
+    return PendingCall(
+        call=step.call,
+        call_hash=step.hash,
+        target=step.target,
+        shown=step.tool.describe_content(
+            # A default that does nothing is not worth a line; one that does something is.
+            {n: v for n, v in step.effective.items() if n in step.call.arguments or v}
+        ),
+        reason=reason,
+    )
