@@ -1,0 +1,108 @@
+"""What a table looks like to the model: a line on what it is, Markdown, remarks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from tabulate import tabulate
+
+ROWS_SHOWN = 30
+"""Rows a model reads reliably, and what still fits into a small context; the rest is counted."""
+
+_SHEETS_NAMED = 15
+
+_FRAME = 500
+"""Characters kept for everything around the table."""
+
+_PIPE = re.compile(r"(\\*)\|")
+
+
+def read_report(name: str, asked: str | None, result: dict[str, Any], budget: int) -> str:
+    """The answer of read_excel_data, within `budget` characters if one row fits."""
+    columns, shown = result["columns"], result["shown"]
+    table, rows = _table(shown, result["rows"][:ROWS_SHOWN], budget - _FRAME)
+    size = f"共 {result['total_rows']} 行 × {len(columns)} 列"
+    lines = [_first_line(name, result, size), *_guess(name, asked)]
+    if titles := [title for title in result["titles"] if title]:
+        lines.append(f"表头上方：{'；'.join(titles)[:200]}")
+    if left_out := [column for column in columns if column not in shown]:
+        lines.append(f"没有列出的列：{'、'.join(left_out)[:400]}")
+    lines += ["", table]
+    rest = result["total_rows"] - rows
+    if rest > 0:
+        lines += ["", f"已省略剩余 {rest} 行（要合计、排名或按条件统计，用 aggregate_excel_data）"]
+    return "\n".join(lines + _remarks(result))
+
+
+def aggregate_report(name: str, asked: str | None, result: dict[str, Any], budget: int) -> str:
+    """The answer of aggregate_excel_data."""
+    used, total = result["used_rows"], result["total_rows"]
+    lines = [
+        _first_line(name, result, f"共 {total} 行 × {len(result['columns'])} 列"),
+        *_guess(name, asked),
+        f"统计：{result['what']}。用了 {used} 行。",
+    ]
+    if not used:
+        return "\n".join([*lines, "没有符合条件的行。", *_remarks(result)])
+    keys = len(result["headers"]) - len(result["overall"])
+    table, rows = _table(result["headers"], result["rows"], budget - _FRAME)
+    lines += ["", table]
+    if result["groups"] > rows:
+        lines += ["", f"共 {result['groups']} 组，只列出 {rows} 组"]
+    if keys:
+        whole = "，".join(f"{title} {value}" for title, value in result["overall"])
+        lines += ["", f"全部 {used} 行：{whole}"]
+    return "\n".join(lines + _remarks(result))
+
+
+def _first_line(name: str, result: dict[str, Any], size: str) -> str:
+    parts = [f"文件 {name}"]
+    if result["sheet"]:
+        parts.append(f"工作表「{result['sheet']}」")
+    header = result["header_row"]
+    parts.append(f"表头在第 {header} 行" if header else "没有认出表头，列名用字母代替")
+    parts.append(size)
+    if others := result["others"]:
+        more = f" 等 {len(others)} 张" if len(others) > _SHEETS_NAMED else ""
+        parts.append(f"其他工作表：{'、'.join(others[:_SHEETS_NAMED])}{more}")
+    return "，".join(parts)
+
+
+def _guess(name: str, asked: str | None) -> list[str]:
+    return [f"（没有「{asked}」这个文件名，读的是唯一相符的 {name}）"] if asked else []
+
+
+def _remarks(result: dict[str, Any]) -> list[str]:
+    return [f"说明：{'；'.join(result['notes'])}。"] if result["notes"] else []
+
+
+def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], room: int) -> tuple[str, int]:
+    """(Markdown, how many of the rows are in it). Unpadded: blanks are tokens, too.
+
+    tabulate's own number parsing would turn 1e5 into 100000 and 1234567.891 into 1.23457e+06.
+    """
+    lines = tabulate(
+        [[_cell(cell) for cell in row] for row in rows],
+        headers=[_cell(header) for header in headers],
+        tablefmt="pipe",
+        disable_numparse=True,
+        stralign=None,
+        numalign=None,
+    ).split("\n")
+    head, body = lines[:2], lines[2:]
+    head[1] = "|" + "---|" * len(headers)
+    used = sum(map(len, head)) + 2
+    fitting = 0
+    for line in body:
+        used += len(line) + 1
+        if used > room and fitting:
+            break
+        fitting += 1
+    return "\n".join(head + body[:fitting]), fitting
+
+
+def _cell(text: str) -> str:
+    """One line, with `|` escaped (and the backslashes before it, which would undo that)."""
+    return _PIPE.sub(r"\1\1\\|", " ".join(text.split()))
