@@ -1,0 +1,391 @@
+"""The agent: takes a question, gives exactly one reply, and keeps what waits for a person."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+
+from chathands.agent import fallback, memory, suspension
+from chathands.agent.deadline import run_seconds
+from chathands.agent.events import (
+    Declined,
+    Finished,
+    OnEvent,
+    Question,
+    RunStarted,
+    Suspended,
+    new_run_id,
+    tell,
+)
+from chathands.agent.facts import AgentFacts
+from chathands.agent.locks import KeyedLocks
+from chathands.agent.opening import Opening
+from chathands.agent.run import Ended, Resumption, Run, Runner, account_of
+from chathands.agent.trace import RunTrace
+from chathands.agent.trace_reading import verdict_of
+from chathands.emulation.outcome import ModelRequest
+from chathands.errors import ChatHandsError, StoreError, ToolLoadError
+from chathands.settings import Settings
+from chathands.store import Store, SuspendedRow, Traces
+from chathands.toolbox import (
+    Approval,
+    Batch,
+    Caller,
+    Executor,
+    Policy,
+    Registry,
+    load_tools,
+    may_decide,
+)
+from chathands.toolbox.audit import Unfinished
+from chathands.upstreams.base import Upstream
+
+_log = logging.getLogger(__name__)
+
+MODE = "emulated"
+"""How tools are offered; the other modes are there in the types only."""
+
+CANCELLED_KEPT = 256
+"""Replies of cancelled runs that wait to be asked for."""
+
+GONE = "这个确认已经处理过，或者已经失效。"
+TOO_LATE = "这个确认已经过期，没有执行。"
+
+
+class Agent:
+    """Answers questions with one model and one toolbox. `build_agent` makes one.
+
+    `upstream` may be the error that says why there is no model: every question is then answered
+    with its sentence. `wall` gives wall-clock seconds.
+    """
+
+    def __init__(
+        self,
+        upstream: Upstream | ChatHandsError,
+        registry: Registry,
+        executor: Executor,
+        store: Store,
+        settings: Settings,
+        *,
+        policy: Policy,
+        unfinished: tuple[Unfinished, ...] = (),
+        on_load_error: Callable[[ToolLoadError], object] | None = None,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.unfinished = unfinished
+        """Side effects an earlier process began and did not end; whoever asked is to be told."""
+        self._registry = registry
+        self._on_load_error = on_load_error
+        self._load_errors: tuple[ToolLoadError, ...] = ()
+        self._loading = asyncio.Lock()
+        self._store = store
+        self._settings = settings
+        self._policy = policy
+        self._wall = wall
+        self._no_model: ChatHandsError | None = None
+        self._runner: Runner | None = None
+        self.model = ""
+        """The model's name; empty when there is none."""
+        self.local = False
+        """Whether it runs on this machine: one run at a time."""
+        if isinstance(upstream, ChatHandsError):
+            self._no_model = upstream
+        else:
+            self._runner = Runner(upstream, executor, settings)
+            self.model, self.local = upstream.name, upstream.local
+        seconds = run_seconds(settings, local=self.local)
+        self._opening = Opening(
+            registry, store, settings, policy, seconds=seconds, model=self.model
+        )
+        self._locks = KeyedLocks()
+        self._cancelled: OrderedDict[str, str] = OrderedDict()
+        self._waiting_traces: dict[str, RunTrace] = {}
+
+    # --- the agent itself
+
+    def describe(self) -> AgentFacts:
+        """What there is to say about it at start."""
+        return AgentFacts(
+            model=self.model,
+            local=self.local,
+            mode=MODE,
+            seconds=self._opening.seconds,
+            tools=tuple(self._registry.current.specs),
+            load_errors=self._load_errors,
+            no_model=self._no_model,
+        )
+
+    async def reload_tools(self) -> tuple[ToolLoadError, ...]:
+        """Load the tools directory again; runs that go keep what they began with.
+
+        Gives what did not load (the old version of it goes on serving).
+        """
+        async with self._loading:
+            report = await asyncio.to_thread(
+                load_tools, self._settings.tools_dir, self._settings, self._registry.current
+            )
+            self._registry.swap(report.generation)
+            self._load_errors = report.errors
+        for error in report.errors:
+            _log.warning("%s", error)
+            if self._on_load_error is not None:
+                self._on_load_error(error)
+        return report.errors
+
+    @property
+    def traces(self) -> Traces:
+        """What earlier runs left for whoever looks into them."""
+        return self._store.traces
+
+    def first_request(self) -> ModelRequest:
+        """What anybody's first question is asked with, for a model that can read ahead."""
+        return self._opening.first_request()
+
+    # --- questions
+
+    async def ask(
+        self, question: Question, *, on_event: OnEvent | None = None
+    ) -> Finished | Suspended:
+        """Answer `question`. Faults of model, tools and store become the reply.
+
+        Raises only CancelledError; `cancelled_reply` then says what had already happened.
+        """
+        run_id = new_run_id()
+        tell(on_event, RunStarted(run_id, self._opening.seconds))
+        async with self._locks.hold(question.conversation):
+            trace = self._opening.trace(run_id, question)
+            try:
+                run = await self._opening.begin(run_id, question, trace, on_event)
+            except StoreError as error:
+                _log.error("run %s: the store failed", run_id, exc_info=error)
+                trace.note("state", str(error))
+                reply = fallback.plain_reply(error.sentence, run_id)
+                self._record(trace, "failed", reply)
+                return Finished(reply, run_id, "failed", question.meta)
+            return await self._carry(run)
+
+    def cancelled_reply(self, run_id: str) -> str:
+        """What a run that was cancelled had already caused, with its reference number."""
+        return self._cancelled.get(run_id) or fallback.cancelled([], [], run_id)
+
+    async def forget(self, conversation_id: str) -> int:
+        """Drop what is remembered of a conversation: the number of rounds. Raises StoreError."""
+        return await self._store.conversations.forget(conversation_id)
+
+    # --- approvals
+
+    def pending(self, caller: Caller) -> list[Approval]:
+        """What waits in the caller's group or private chat and is theirs to decide, by number."""
+        place, now = suspension.place_of(caller), self._wall()
+        mine = [
+            one.approval
+            for one in self.waiting()
+            if suspension.place_of(one.approval.caller) == place
+            and not one.approval.expired(now)
+            and may_decide(one.approval, caller, self._policy) is None
+        ]
+        return sorted(mine, key=lambda approval: approval.number)
+
+    def waiting(self) -> list[Suspended]:
+        """All runs that wait for a person, expired ones and those from before a restart too.
+
+        A stored run that cannot be read is logged and left out.
+        """
+        found: list[Suspended] = []
+        for row in self._store.suspended.rows:
+            try:
+                found.append(suspension.suspended_of(row))
+            except StoreError as error:
+                _log.error("%s", error)
+        return found
+
+    async def decide(
+        self, approval_id: str, approve: bool, by: Caller, *, on_event: OnEvent | None = None
+    ) -> Finished | Suspended | Declined:
+        """A person's yes or no; the run goes on and ends with its reply. `by` is who says it now.
+
+        Declined: not theirs to say, too late (the run still waits for `expire`), or already said.
+        """
+        approvals = [one.approval for one in self.waiting()]
+        approval = next((one for one in approvals if one.id == approval_id), None)
+        if approval is None:
+            return Declined(GONE)
+        refusal = may_decide(approval, by, self._policy)
+        if refusal is not None:
+            return Declined(refusal)
+        if approval.expired(self._wall()):
+            return Declined(TOO_LATE)
+        try:
+            taken = await self._store.suspended.take(approval_id)
+        except StoreError as error:
+            return Declined(error.sentence)
+        if taken is None:
+            return Declined(GONE)
+        return await self._go_on(taken, approve=approve, by=by, on_event=on_event)
+
+    async def expire(
+        self, approval_id: str, *, on_event: OnEvent | None = None
+    ) -> Finished | Suspended | None:
+        """Nobody answered: the call is denied and the run goes on to its reply.
+
+        None when the approval is not waiting any more. Raises StoreError.
+        """
+        taken = await self._store.suspended.take(approval_id)
+        if taken is None:
+            return None
+        return await self._go_on(taken, approve=False, by=None, on_event=on_event)
+
+    async def stop(self, approval_id: str) -> Finished | None:
+        """Cancel a waiting run; the reply says what it had already done. Raises StoreError.
+
+        None when it is not waiting any more. Who may stop it is the caller's to know.
+        """
+        taken = await self._store.suspended.take(approval_id)
+        if taken is None:
+            return None
+        run = self._resumed(taken, None)
+        if isinstance(run, Finished):
+            return run
+        reply = await self._cancel(run)
+        return Finished(reply, run.run_id, "cancelled", run.question.meta)
+
+    async def _go_on(
+        self, row: SuspendedRow, *, approve: bool, by: Caller | None, on_event: OnEvent | None
+    ) -> Finished | Suspended:
+        """Continue what was taken out; `by` is None when it expired."""
+        run = self._resumed(row, on_event)
+        if isinstance(run, Finished):
+            return run
+        resumption = self._resumption(suspension.from_row(row), run, approve, by)
+        run.emit(RunStarted(run.run_id, run.deadline.remaining()))
+        try:
+            async with self._locks.hold(run.question.conversation):
+                run.deadline.resume()
+                return await self._carry(run, resumption)
+        except asyncio.CancelledError:
+            if run.run_id not in self._cancelled:  # it was still waiting for the conversation
+                await self._cancel(run)
+            raise
+
+    def _resumed(self, row: SuspendedRow, on_event: OnEvent | None) -> Run | Finished:
+        """The run that waited; its failed reply when it cannot be read."""
+        trace = self._waiting_traces.pop(row.run_id, None)
+        try:
+            return self._opening.resume(suspension.from_row(row), trace, on_event)
+        except StoreError as error:
+            _log.error("run %s cannot go on", row.run_id, exc_info=error)
+            reply = fallback.plain_reply(error.sentence, row.run_id)
+            return Finished(reply, row.run_id, "failed")
+
+    def _resumption(
+        self, stored: suspension.StoredRun, run: Run, approve: bool, by: Caller | None
+    ) -> Resumption:
+        """What the decision means now that everything is looked at again."""
+        approval, generation = stored.approval, run.scope.generation
+        if by is None:
+            denial = fallback.EXPIRED
+        elif not approve:
+            denial = fallback.PERSON_SAID_NO
+        else:
+            same = suspension.same_person(by, approval.caller)
+            asker = by if same else approval.caller
+            denial = suspension.obstacle(stored, asker, generation, self._policy)
+        who = by.user_id if by is not None else ""
+        run.trace.note("已确认" if approve else "没有确认", f"{who} {denial or ''}".strip())
+        if denial is None:
+            tool, spec = generation.tools[approval.call.name], generation.specs[approval.call.name]
+            run.deadline.grant(self._policy.timeout(spec, tool.timeout))
+        return Resumption(stored.remaining, approval.call_hash, denial)
+
+    # --- the way of a run
+
+    async def _carry(self, run: Run, resumption: Resumption | None = None) -> Finished | Suspended:
+        """Drive the run to its end, or to the next person. Trace and memory are seen to."""
+        try:
+            end = await self._drive(run, resumption)
+            if isinstance(end, Batch):
+                end = await self._suspend(run, end)
+            if isinstance(end, Suspended):
+                return end
+            if end.remember:
+                await self._remember(run, end.text)
+        except asyncio.CancelledError:
+            await self._cancel(run)
+            raise
+        except BaseException as error:  # a bug: its trace is the one that will be asked for
+            run.trace.note("state", repr(error))
+            self._record(run.trace, "crashed", "")
+            raise
+        self._record(run.trace, end.status, end.text)
+        return Finished(end.text, run.run_id, end.status, run.question.meta)
+
+    async def _drive(self, run: Run, resumption: Resumption | None) -> Ended | Batch:
+        if self._runner is None:
+            assert self._no_model is not None
+            run.trace.note("state", str(self._no_model))
+            return account_of(run, self._no_model.sentence)
+        if resumption is None:
+            return await self._runner.drive(run)
+        return await self._runner.resume(run, resumption)
+
+    async def _suspend(self, run: Run, batch: Batch) -> Suspended | Ended:
+        assert batch.pending is not None
+        run.deadline.pause()
+        place = suspension.place_of(run.scope.caller)
+        approval = Approval.ask(
+            batch.pending,
+            number=suspension.free_number(self._store.suspended.rows, place),
+            run_id=run.run_id,
+            caller=run.scope.caller,
+            now=self._wall(),
+            seconds=self._settings.approval_seconds,
+        )
+        row = suspension.to_row(run, approval)
+        try:
+            await self._store.suspended.put(row)
+        except StoreError as error:
+            _log.error("run %s could not be suspended", run.run_id, exc_info=error)
+            run.trace.note("state", str(error))
+            return account_of(run, error.sentence)
+        except asyncio.CancelledError:
+            with suppress(StoreError):
+                await self._store.suspended.take(approval.id)
+            raise
+        run.trace.note("等待确认", f"{approval.call.name}（{approval.target}）")
+        self._waiting_traces[run.run_id] = run.trace
+        self._record(run.trace, "suspended", "")
+        return suspension.suspended_of(row)
+
+    async def _cancel(self, run: Run) -> str:
+        """Note what a cancelled run leaves behind; gives the reply.
+
+        The conversation learns of it only when something was changed: the next question must not
+        do it again.
+        """
+        reply = fallback.cancelled(run.scope.done, run.not_done(), run.run_id)
+        self._cancelled[run.run_id] = reply
+        while len(self._cancelled) > CANCELLED_KEPT:
+            self._cancelled.popitem(last=False)
+        for entry in run.cut_off():
+            run.trace.note("被打断", f"{entry['name']}：{entry['status']}")
+        self._record(run.trace, "cancelled", reply)
+        if run.changed_something and not run.remembered:
+            await self._remember(run, reply)
+        return reply
+
+    async def _remember(self, run: Run, reply: str) -> None:
+        run.remembered = True
+        messages = memory.remember(run.question.text, run.own_messages, reply)
+        try:
+            await self._store.conversations.append(run.question.conversation, messages)
+        except StoreError as error:
+            # The person still gets the reply; only the next question will not know of it.
+            _log.error("run %s will not be remembered", run.run_id, exc_info=error)
+            run.trace.note("state", str(error))
+
+    def _record(self, trace: RunTrace, outcome: str, reply: str) -> None:
+        self._store.traces.record(trace.finish(outcome, reply, verdict_of))

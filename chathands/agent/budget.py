@@ -1,0 +1,100 @@
+"""Keeps a request within the model's context: measures it, and shrinks a conversation once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from chathands.agent.memory import cut_result, one_line_result
+from chathands.conversation import Message, Role, Tag
+from chathands.emulation.outcome import ChatMessage
+
+WIDE_TOKENS = 1.0
+NARROW_TOKENS = 0.3
+"""Tokens of a character: Chinese up to 1 with older vocabularies (0.6 with Qwen's), ASCII 0.25 to
+0.3 and more in JSON. Too many is only a little less history; too few is a refused request."""
+
+MESSAGE_TOKENS = 4
+"""What a chat template adds to each message."""
+
+
+def tokens(text: str) -> float:
+    """An upper guess of the tokens in `text`."""
+    narrow = len(text.encode("ascii", "ignore"))
+    return narrow * NARROW_TOKENS + (len(text) - narrow) * WIDE_TOKENS
+
+
+def request_tokens(messages: Iterable[ChatMessage]) -> float:
+    return sum(tokens(message.content) + MESSAGE_TOKENS for message in messages)
+
+
+def prompt_limit(context: int, max_tokens: int | None) -> int:
+    """Tokens a request may have, so that the reply still fits; at least half of the context."""
+    return max(context - (max_tokens or 1024), context // 2)
+
+
+def shrink(
+    conversation: Sequence[Message], question_at: int, excess: float
+) -> tuple[list[Message], int]:
+    """The conversation with `excess` tokens less, as far as that goes, and where the question is.
+
+    First old rounds leave whole, oldest first; then older results of this run become a line; then
+    the newest results are cut, longest first. System texts and the question stay.
+    """
+    head, history, run = _apart(conversation, question_at)
+    while excess > 0 and history:
+        leaving = _first_round(history)
+        excess -= sum(_message_tokens(message) for message in history[:leaving])
+        history = history[leaving:]
+    run, excess = _shrink_older_results(run, excess)
+    run = _cut_newest_results(run, excess)
+    return [*head, *history, *run], len(head) + len(history)
+
+
+def _apart(
+    conversation: Sequence[Message], question_at: int
+) -> tuple[list[Message], list[Message], list[Message]]:
+    before = list(conversation[:question_at])
+    system = 0
+    while system < len(before) and before[system].role is Role.SYSTEM:
+        system += 1
+    return before[:system], before[system:], list(conversation[question_at:])
+
+
+def _first_round(history: Sequence[Message]) -> int:
+    """How many messages the oldest round has."""
+    for at in range(1, len(history)):
+        if history[at].role is Role.USER and history[at].tag is Tag.PLAIN:
+            return at
+    return len(history)
+
+
+def _shrink_older_results(run: list[Message], excess: float) -> tuple[list[Message], float]:
+    newest = max((at for at, message in enumerate(run) if message.calls), default=0)
+    shrunk = list(run)
+    for at, message in enumerate(run[:newest]):
+        if excess <= 0:
+            break
+        if message.result is not None:
+            shrunk[at] = Message.tool(one_line_result(message.result))
+            excess -= _message_tokens(message) - _message_tokens(shrunk[at])
+    return shrunk, excess
+
+
+def _cut_newest_results(run: list[Message], excess: float) -> list[Message]:
+    cut = list(run)
+    sizes = {at: len(m.text) for at, m in enumerate(run) if m.result is not None}
+    for at in sorted(sizes, key=lambda at: -sizes[at]):
+        message = cut[at]
+        if excess <= 0 or message.result is None:
+            break
+        whole = tokens(message.text)
+        # A cut result also says how long it was; 40 tokens are for that.
+        keep = max(200, int(len(message.text) * (1 - (excess + 40) / max(whole, 1))))
+        cut[at] = Message.tool(cut_result(message.result, keep))
+        excess -= whole - tokens(cut[at].text)
+    return cut
+
+
+def _message_tokens(message: Message) -> float:
+    calls = sum(tokens(call.name) + tokens(str(dict(call.arguments))) for call in message.calls)
+    return tokens(message.text) + calls + MESSAGE_TOKENS

@@ -1,0 +1,162 @@
+"""Puts an agent together from the settings, and takes it apart again in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from chathands.agent.agent import Agent
+from chathands.emulation.outcome import ModelRequest
+from chathands.errors import (
+    ChatHandsError,
+    ConfigError,
+    LocalModelError,
+    StoreError,
+    ToolLoadError,
+    UpstreamError,
+)
+from chathands.settings import Settings
+from chathands.store import open_store
+from chathands.toolbox import Audit, Executor, Redactor, Registry, load_policy, open_audit
+from chathands.upstreams.base import Upstream
+from chathands.workers.pool import WorkerPool
+
+if TYPE_CHECKING:
+    import httpx
+
+    from chathands.upstreams.weights import Report
+
+_log = logging.getLogger(__name__)
+
+HTTP_SECONDS = 10.0
+"""Of a request by a tool that sets no limit of its own."""
+
+OnLoadError = Callable[[ToolLoadError], object]
+
+
+@runtime_checkable
+class Prefills(Protocol):
+    """An upstream that can read the beginning of a request ahead of time."""
+
+    async def prefill(self, request: ModelRequest) -> None: ...
+
+
+@asynccontextmanager
+async def build_agent(
+    settings: Settings,
+    *,
+    upstream: Upstream | None = None,
+    on_load_error: OnLoadError | None = None,
+    progress: Report | None = None,
+) -> AsyncIterator[Agent]:
+    """An agent with everything it needs; closed in the reverse order.
+
+    `upstream` stands in for the one of the settings and is closed too. `on_load_error` is told of
+    each tool file that does not load, now and at every reload. `progress` watches the local model
+    being fetched. Without a usable model there is an agent all the same, which says so.
+    Raises StoreError, and ConfigError for a tools.toml with mistakes in it: running with a policy
+    nobody meant would be worse than not running.
+    """
+    async with AsyncExitStack() as closing:
+        policy = load_policy(settings)
+        redactor = Redactor.of(settings)
+        store = await open_store(
+            settings.state_dir,
+            trace_days=settings.store.trace_days,
+            trace_mb=settings.store.trace_mb,
+            redact=redactor.text,
+        )
+        closing.push_async_callback(store.aclose)
+        audit = await _open_audit(settings, redactor)
+        closing.push_async_callback(asyncio.to_thread, audit.close)
+        workers = WorkerPool(settings.worker)
+        closing.push_async_callback(workers.aclose)
+        http = SharedHttp()
+        closing.push_async_callback(http.aclose)
+        model: Upstream | ChatHandsError = upstream or await _model(settings, progress)
+        if not isinstance(model, ChatHandsError):
+            closing.push_async_callback(model.aclose)
+        agent = Agent(
+            model,
+            Registry(),
+            Executor(settings, policy, audit, workers, http.client),
+            store,
+            settings,
+            policy=policy,
+            unfinished=audit.unfinished,
+            on_load_error=on_load_error,
+        )
+        await agent.reload_tools()
+        for complaint in policy.complaints(agent.describe().tools):
+            _log.warning("%s", complaint)
+        if isinstance(model, Prefills):
+            closing.push_async_callback(_ended, _reading_ahead(model, agent.first_request()))
+        yield agent
+
+
+class SharedHttp:
+    """One HTTP client for all tools, made when the first of them needs it."""
+
+    def __init__(self) -> None:
+        self._client: httpx.AsyncClient | None = None
+
+    def client(self) -> httpx.AsyncClient:
+        if self._client is None:
+            import httpx
+            from httpx_aiohttp import HttpxAiohttpClient
+
+            # No redirects: an address from the settings is trusted, what it points to is not.
+            self._client = HttpxAiohttpClient(
+                timeout=httpx.Timeout(HTTP_SECONDS),
+                follow_redirects=False,
+                headers={"User-Agent": "chathands"},
+            )
+        return self._client
+
+    async def aclose(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+
+async def _model(settings: Settings, progress: Report | None) -> Upstream | ChatHandsError:
+    from chathands.upstreams.build import build_upstream
+
+    try:
+        return await build_upstream(settings, progress=progress)
+    except (ConfigError, LocalModelError) as error:
+        _log.warning("no model: %s", error)
+        return error
+
+
+async def _open_audit(settings: Settings, redactor: Redactor) -> Audit:
+    try:
+        return await asyncio.to_thread(open_audit, settings.state_dir, redactor)
+    except OSError as error:
+        raise StoreError(
+            f"the audit trail cannot be opened: {error}",
+            sentence="审计日志打不开，请管理员检查磁盘和 CHATHANDS__STATE_DIR 的权限。",
+        ) from error
+
+
+def _reading_ahead(model: Prefills, request: ModelRequest) -> asyncio.Task[None]:
+    """The model on this machine reads the contract in the background.
+
+    Without it the first question would wait half a minute for that.
+    """
+
+    async def read() -> None:
+        try:
+            await model.prefill(request)
+        except UpstreamError as error:
+            _log.info("reading ahead failed, the first question takes longer: %s", error)
+
+    return asyncio.create_task(read(), name="chathands-prefill")
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])

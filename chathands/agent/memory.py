@@ -1,0 +1,88 @@
+"""What of a run is remembered, and how earlier runs are told to the model again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from chathands.conversation import Message, Role, Tag, ToolCall, ToolResult
+from chathands.emulation import clean
+
+STORED_CHARACTERS = 4000
+"""Of one result on disk; a table that is asked about again is read again."""
+LAST_CHARACTERS = 1200
+"""Of one result of the last run: enough for "and sorted the other way round?"."""
+LINE_CHARACTERS = 160
+"""Of one result further back."""
+
+
+def remember(question: str, run: Iterable[Message], answer: str) -> list[Message]:
+    """The round to store: the plain question, accepted calls with their results, the final reply.
+
+    Nothing that was rejected, corrected or remarked by us; no call without its result.
+    """
+    plain = [message for message in run if message.tag is Tag.PLAIN]
+    results = {m.result.call_id: m.result for m in plain if m.result is not None}
+    kept = [Message.user(question)]
+    for message in plain:
+        calls = [call for call in message.calls if call.id in results]
+        if calls:
+            kept.append(Message.assistant(message.text, calls))
+            kept.extend(
+                Message.tool(cut_result(results[call.id], STORED_CHARACTERS)) for call in calls
+            )
+    return [*kept, Message.assistant(answer)]
+
+
+def recall(rounds: Sequence[Sequence[Message]]) -> list[Message]:
+    """Earlier rounds for a new run: cleaned, old results shrunk, with ids nobody else has.
+
+    Ids repeat between runs (they derive from position, name and arguments, so that the same
+    question asked daily makes the same id), and within one conversation they must not.
+    """
+    messages: list[Message] = []
+    for age, one in enumerate(reversed(rounds)):
+        shorten = _shorten if age == 0 else one_line_result
+        messages[:0] = [m if m.result is None else Message.tool(shorten(m.result)) for m in one]
+    return _renumbered(clean(messages))
+
+
+def cut_result(result: ToolResult, limit: int) -> ToolResult:
+    """At most about `limit` characters, head and tail kept, the true size said."""
+    content = result.content
+    if len(content) <= limit:
+        return result
+    head, tail = limit * 2 // 3, limit // 3
+    note = f"\n…（共 {len(content)} 字，中间省略）…\n"
+    return replace(result, content=content[:head] + note + content[-tail:], truncated=True)
+
+
+def one_line_result(result: ToolResult, limit: int = LINE_CHARACTERS) -> ToolResult:
+    """The result as one line."""
+    line = " ".join(result.content.split())
+    if len(line) <= limit:
+        return replace(result, content=line)
+    return replace(result, content=f"{line[:limit]}…（已略）", truncated=True)
+
+
+def _shorten(result: ToolResult) -> ToolResult:
+    return cut_result(result, LAST_CHARACTERS)
+
+
+def _renumbered(messages: Iterable[Message]) -> list[Message]:
+    names: dict[str, str] = {}
+    count = 0
+    renumbered: list[Message] = []
+    for message in messages:
+        if message.calls:
+            calls: list[ToolCall] = []
+            for call in message.calls:
+                count += 1
+                names[call.id] = f"past_{count}"
+                calls.append(replace(call, id=names[call.id]))
+            message = replace(message, calls=tuple(calls))
+        elif message.role is Role.TOOL and message.result is not None:
+            known = names.get(message.result.call_id, message.result.call_id)
+            message = replace(message, result=replace(message.result, call_id=known))
+        renumbered.append(message)
+    return renumbered

@@ -1,0 +1,372 @@
+"""A run: rounds of deciding and running calls, until an answer, an account, or a person's turn."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from chathands.agent import budget, fallback
+from chathands.agent.deadline import Deadline
+from chathands.agent.events import Corrected, OnEvent, Question, RoundStarted, Withdrawn, tell
+from chathands.agent.trace import RunTrace, TurnTrace
+from chathands.agent.trace_reading import DEADLINE_ERROR
+from chathands.agent.turns import AUTO, TurnSetup, Withdraw
+from chathands.conversation import Message, Status, ToolCall, ToolChoice, ToolResult, ToolSpec
+from chathands.emulation import Answer, Calls, GiveUp, Retry, Turn
+from chathands.emulation.outcome import ModelRequest, Reason, Text
+from chathands.errors import UpstreamError, UpstreamTimeout
+from chathands.limits import REPLY_CAP
+from chathands.settings import Settings
+from chathands.toolbox import Batch, CallFinished, CallStarted, Executor, RunScope
+from chathands.toolbox.guards import done_entry
+from chathands.upstreams.base import ModelStream, Upstream, Usage
+
+_log = logging.getLogger(__name__)
+
+CLOSING_SECONDS = 1.0
+"""For ending a request; a connection that will not even close is left to its owner."""
+
+GRACE_SECONDS = 0.25
+
+NOT_THE_SAME = "要执行的内容与请人确认的不一致，没有执行。"
+AFTER_DENIAL = "没有执行：它前面的操作没有执行。"
+
+
+@dataclass(slots=True)
+class Run:
+    """What a run knows; everything it needs to be stored and to go on is in here."""
+
+    question: Question
+    conversation: list[Message]
+    question_at: int
+    """Index of the question; what follows it is this run's own."""
+    scope: RunScope
+    tools: tuple[ToolSpec, ...]
+    deadline: Deadline
+    setup: TurnSetup
+    trace: RunTrace
+    on_event: OnEvent | None = None
+    round: int = 1
+    withdrawn: Withdraw | None = None
+    choice: ToolChoice = AUTO
+    """For the next turn only."""
+    open_calls: list[ToolCall] = field(default_factory=list)
+    """Asked for by the model and not finished."""
+    begun: set[str] = field(default_factory=set)
+    """Ids of calls that were started or answered."""
+    remembered: bool = False
+
+    @property
+    def run_id(self) -> str:
+        return self.scope.run_id
+
+    @property
+    def own_messages(self) -> list[Message]:
+        return self.conversation[self.question_at + 1 :]
+
+    @property
+    def turn_setup(self) -> TurnSetup:
+        """Of the turn that comes next."""
+        return replace(self.setup, withdraw=self.withdrawn, choice=self.choice)
+
+    @property
+    def changed_something(self) -> bool:
+        """Whether a side effect happened, or may have."""
+        return any(
+            entry["side_effect"] != "none" and entry["status"] in (Status.OK, Status.UNKNOWN)
+            for entry in self.scope.done
+        )
+
+    def cut_off(self) -> list[dict[str, Any]]:
+        """Entries of `scope.done` whose call never got a result: the run was cancelled under it."""
+        begun = sum(call.id in self.begun for call in self.open_calls)
+        return self.scope.done[-begun:] if begun else []
+
+    def emit(self, event: object) -> None:
+        tell(self.on_event, event)
+
+    def watch_call(self, event: CallStarted | CallFinished) -> None:
+        """Keep account of the open calls, and tell whoever watches."""
+        if isinstance(event, CallStarted):
+            self.begun.add(event.call.id)
+            self.trace.call_started(event.call)
+        else:
+            self.begun.add(event.result.call_id)
+            self.trace.call_finished(event.result, self.open_calls)
+        self.emit(event)
+
+    def target_of(self, call: ToolCall) -> str:
+        tool = self.scope.generation.tools.get(call.name)
+        return tool.describe_target(call.arguments) if tool is not None else ""
+
+    def not_done(self) -> list[dict[str, Any]]:
+        """The open calls as the account wants them, but not those that began and were cut off:
+        they stand in `scope.done`."""
+        return [
+            {"name": call.name, "target": self.target_of(call)}
+            for call in self.open_calls
+            if call.id not in self.begun
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The run's reply. `remember`: the conversation should know of it."""
+
+    status: Literal["answered", "fallback", "failed"]
+    text: str
+    remember: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """No decision came, and why: one sentence for people."""
+
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """How a suspended run goes on."""
+
+    remaining: tuple[ToolCall, ...]
+    """Starts with the call a person was asked about."""
+    call_hash: str
+    denial: str | None
+    """Why the call does not run, one sentence; None: it was granted."""
+
+
+class _Reserve(Exception):
+    """The reserve began while the model was being asked."""
+
+
+class Runner:
+    """Drives runs. Holds nothing of any of them."""
+
+    def __init__(self, upstream: Upstream, executor: Executor, settings: Settings) -> None:
+        self._upstream = upstream
+        self._executor = executor
+        self._max_rounds = settings.max_rounds
+        self._prompt_limit = budget.prompt_limit(upstream.context, settings.model.max_tokens)
+
+    async def drive(self, run: Run) -> Ended | Batch:
+        """Go on until the run ends; a Batch with `pending` when a person has to decide first."""
+        while True:
+            run.emit(RoundStarted(run.run_id, run.round))
+            outcome = await self._decide(run)
+            match outcome:
+                case Answer(text):
+                    return Ended("answered", text, remember=True)
+                case GiveUp(reason):
+                    return account_of(run, fallback.given_up(reason))
+                case Fault(sentence):
+                    return account_of(run, sentence)
+            waiting = await self._run_calls(run, outcome.calls)
+            if waiting is not None:
+                return waiting
+            run.round += 1
+
+    async def resume(self, run: Run, resumption: Resumption) -> Ended | Batch:
+        """Go on where a person was asked."""
+        if resumption.denial is not None:
+            _deny(run, resumption, resumption.denial)
+        else:
+            waiting = await self._run_calls(run, resumption.remaining, granted=resumption.call_hash)
+            if waiting is not None:
+                assert waiting.pending is not None
+                if waiting.pending.call.id != resumption.remaining[0].id:
+                    return waiting
+                # The executor does not see the yes as one to this very call.
+                _deny(run, resumption, NOT_THE_SAME)
+        run.round += 1
+        return await self.drive(run)
+
+    async def _run_calls(
+        self,
+        run: Run,
+        calls: Sequence[ToolCall],
+        *,
+        granted: str | None = None,
+    ) -> Batch | None:
+        """Run the calls and add their results; the Batch when a person must decide on one.
+
+        `granted` is the hash of the one call that a person has said yes to.
+        """
+        run.open_calls = list(calls)
+        batch = await self._executor.run_batch(
+            calls,
+            run.scope,
+            granted=frozenset() if granted is None else frozenset({granted}),
+            on_event=run.watch_call,
+        )
+        run.conversation.extend(Message.tool(result) for result in batch.results)
+        run.open_calls = list(batch.remaining)
+        if batch.pending is not None:
+            return batch
+        if batch.closes_run:
+            self._withdraw(run, "last_round")
+        return None
+
+    def _withdraw(self, run: Run, why: Withdraw) -> None:
+        if run.withdrawn is None:
+            run.withdrawn = why
+            run.trace.note("收回工具", why)
+            run.emit(Withdrawn(run.run_id, why))
+
+    async def _decide(self, run: Run) -> Answer | Calls | GiveUp | Fault:
+        """One decision of the model, in up to three turns.
+
+        When the reserve begins meanwhile, it is asked once more, without tools; its first try,
+        though perhaps half written, is dropped. When it insists on figures from nowhere, it is
+        asked once more with the tool that reads them as its only choice.
+        """
+        if run.round >= self._max_rounds:
+            self._withdraw(run, "last_round")
+        given_up: GiveUp | None = None
+        while True:
+            if run.deadline.closes_soon:
+                self._withdraw(run, "deadline")
+            turn, request = self._turn(run)
+            log = run.trace.turn(run.round, run.turn_setup, run.conversation, run.tools)
+            try:
+                outcome, reader = await self._ask(run, turn, request, log)
+            except _Reserve:
+                self._withdraw(run, "deadline")
+                continue
+            except UpstreamError as error:
+                _log.warning("run %s: %s: %s", run.run_id, type(error).__name__, error)
+                return Fault(error.sentence)
+            finally:
+                run.conversation.extend(turn.transcript)
+                run.choice = AUTO
+            if not isinstance(outcome, GiveUp):
+                return outcome
+            if given_up is not None or reader is None or run.withdrawn is not None:
+                return given_up or outcome
+            given_up, run.choice = outcome, ToolChoice("named", reader)
+
+    def _turn(self, run: Run) -> tuple[Turn, ModelRequest]:
+        """The next turn and its first request, which fits the model's context."""
+        turn = run.turn_setup.build(run.conversation, run.tools)
+        request = turn.request()
+        excess = budget.request_tokens(request.messages) - self._prompt_limit
+        if excess <= 0:
+            return turn, request
+        # Down to half, so that it happens once: each time costs the whole prompt cache.
+        run.conversation, run.question_at = budget.shrink(
+            run.conversation, run.question_at, excess + self._prompt_limit / 2
+        )
+        run.trace.note("缩短对话", f"超出 {excess:.0f} tokens")
+        turn = run.turn_setup.build(run.conversation, run.tools)
+        return turn, turn.request()
+
+    async def _ask(
+        self, run: Run, turn: Turn, request: ModelRequest, log: TurnTrace
+    ) -> tuple[Answer | Calls | GiveUp, str | None]:
+        """Ask until there is an outcome; with it the tool that reads what was made up, if that is
+        why the turn gave up. Raises _Reserve and UpstreamError."""
+        closing = run.withdrawn is not None or not run.tools
+        reader: str | None = None
+        while True:
+            log.asked(request)
+            finish_reason = await self._listen(run, turn, request, log, closing)
+            may_retry = run.deadline.allows_retry(in_reserve=closing)
+            outcome = turn.finish(finish_reason, may_retry=may_retry)
+            log.decided(outcome, turn.log, may_retry)
+            if isinstance(outcome, GiveUp) and not may_retry and not closing:
+                raise _Reserve
+            if not isinstance(outcome, Retry):
+                invented = isinstance(outcome, GiveUp) and outcome.reason is Reason.UNBACKED_FIGURE
+                return outcome, reader if invented else None
+            if outcome.reason is Reason.UNBACKED_FIGURE:
+                reader = outcome.name
+            run.emit(Corrected(run.run_id, outcome.reason))
+            request = turn.request()
+
+    async def _listen(
+        self,
+        run: Run,
+        turn: Turn,
+        request: ModelRequest,
+        log: TurnTrace,
+        closing: bool,
+    ) -> str | None:
+        """Feed one reply to the turn and give its finish reason."""
+        seconds = run.deadline.remaining() if closing else run.deadline.working()
+        if seconds <= 0:
+            log.ended(error=DEADLINE_ERROR)
+            raise UpstreamTimeout("no time left", sentence=fallback.DEADLINE)
+        stream = self._upstream.stream(request, timeout=seconds)
+        finish_reason: str | None = None
+        usage: Usage | None = None
+        try:
+            # The upstream keeps the time itself; this is for one that does not.
+            async with asyncio.timeout(seconds + GRACE_SECONDS):
+                whole = await _feed_all(stream, turn, log)
+            finish_reason, usage = stream.finish_reason if whole else "length", stream.usage
+        except (TimeoutError, UpstreamTimeout) as error:
+            log.ended(error=DEADLINE_ERROR)
+            if closing:
+                raise UpstreamTimeout(str(error), sentence=fallback.DEADLINE) from error
+            if not run.deadline.in_reserve:  # an upstream with a shorter limit of its own
+                raise UpstreamTimeout(str(error)) from error
+            raise _Reserve from error
+        except UpstreamError as error:
+            log.ended(error=f"{type(error).__name__}: {error}")
+            raise
+        except asyncio.CancelledError:
+            log.ended(error="cancelled")
+            raise
+        finally:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CLOSING_SECONDS):
+                    await stream.aclose()
+        log.ended(finish_reason=finish_reason, usage=usage)
+        return finish_reason
+
+
+async def _feed_all(stream: ModelStream, turn: Turn, log: TurnTrace) -> bool:
+    """Feed every piece; False when the reply was cut because it would not end."""
+    size = 0
+    async for piece in stream:
+        log.piece(piece)
+        turn.feed(piece)
+        size += len(piece.text) if isinstance(piece, Text) else 0
+        if size > REPLY_CAP:
+            return False
+    return True
+
+
+def account_of(run: Run, sentence: str) -> Ended:
+    """The deterministic reply: the sentence, what was done, what was not, the reference."""
+    done = run.scope.done
+    text = fallback.account(sentence, done, run.not_done(), run.run_id)
+    return Ended("fallback" if done else "failed", text, remember=bool(done))
+
+
+def _deny(run: Run, resumption: Resumption, why: str) -> None:
+    """Answer a call that a person did not grant, and those behind it, without the executor: what
+    was denied must not come near anything that runs it."""
+    run.open_calls = list(resumption.remaining)
+    for number, call in enumerate(resumption.remaining):
+        first = number == 0
+        result = ToolResult(call.id, call.name, Status.DENIED, why if first else AFTER_DENIAL)
+        spec = run.scope.generation.specs.get(call.name)
+        run.scope.done.append(
+            done_entry(
+                result,
+                # By its hash the executor knows the call again, should the model repeat it.
+                call_hash=resumption.call_hash if first else "",
+                arguments=call.arguments,
+                side_effect=spec.side_effect if spec is not None else "unknown",
+                target=run.target_of(call),
+                decided=first,
+            )
+        )
+        run.watch_call(CallFinished(result))
+        run.conversation.append(Message.tool(result))
+    run.open_calls = []

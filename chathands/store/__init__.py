@@ -1,0 +1,101 @@
+"""State on disk: conversations, suspended runs, traces. Nothing here knows what they mean."""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from chathands.errors import StoreError
+from chathands.store import conversations, suspended, traces
+from chathands.store.conversations import Conversations as Conversations
+from chathands.store.db import Database
+from chathands.store.suspended import SuspendedRow as SuspendedRow
+from chathands.store.suspended import SuspendedRuns as SuspendedRuns
+from chathands.store.traces import Redact
+from chathands.store.traces import TraceLine as TraceLine
+from chathands.store.traces import Traces as Traces
+
+__all__ = [
+    "Conversations",
+    "Store",
+    "SuspendedRow",
+    "SuspendedRuns",
+    "TraceLine",
+    "Traces",
+    "open_store",
+]
+
+_log = logging.getLogger(__name__)
+
+STATE_FILE = "state.db"
+TRACE_FILE = "traces.db"
+
+_STATE_MIGRATIONS = ((*conversations.SCHEMA, *suspended.SCHEMA),)
+_TRACE_MIGRATIONS = (traces.SCHEMA,)
+
+
+class Store:
+    """The open files of a state directory. End it with `await aclose()` or use `async with`."""
+
+    def __init__(self, state: Database, traces: Traces) -> None:
+        self._state = state
+        self.conversations = Conversations(state)
+        self.suspended = SuspendedRuns(state)
+        self.traces = traces
+
+    async def aclose(self) -> None:
+        """Write what waits and close both files."""
+        try:
+            await self.traces.aclose()
+        finally:
+            await self._state.aclose()
+
+    async def __aenter__(self) -> Store:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+
+async def open_store(
+    state_dir: Path,
+    *,
+    trace_days: float = 7,
+    trace_mb: float = 500,
+    redact: Redact | None = None,
+) -> Store:
+    """Open or create the files below `state_dir`; `redact` takes secrets out of what traces keep.
+
+    Raises StoreError when the state cannot be used. A broken trace file is only moved aside:
+    nobody should lose their bot to a diagnosis.
+    """
+    async with AsyncExitStack() as undo:
+        state = await Database.open(state_dir / STATE_FILE, _STATE_MIGRATIONS)
+        undo.push_async_callback(state.aclose)
+        trace_file = await _open_traces(state_dir / TRACE_FILE)
+        undo.push_async_callback(trace_file.aclose)
+        store = Store(state, Traces(trace_file, days=trace_days, megabytes=trace_mb, redact=redact))
+        await store.suspended.list()
+        undo.pop_all()
+    return store
+
+
+async def _open_traces(path: Path) -> Database:
+    try:
+        return await Database.open(path, _TRACE_MIGRATIONS, synchronous="NORMAL")
+    except StoreError:
+        aside = path.with_name(f"{path.name}.broken-{int(time.time())}")
+        _log.warning("the trace file cannot be read and becomes %s", aside.name, exc_info=True)
+        _move(path, aside)
+        return await Database.open(path, _TRACE_MIGRATIONS, synchronous="NORMAL")
+
+
+def _move(path: Path, aside: Path) -> None:
+    try:
+        path.replace(aside)
+    except OSError as error:
+        raise StoreError(f"{path}: {error}") from error
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)

@@ -1,0 +1,113 @@
+"""Whatever goes in comes out the same."""
+
+import math
+from types import MappingProxyType
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chathands.conversation import (
+    Image,
+    Message,
+    Role,
+    Status,
+    Tag,
+    ToolCall,
+    ToolExample,
+    ToolResult,
+    ToolSpec,
+)
+from chathands.errors import StoreError
+from chathands.store import codec
+
+# Surrogates on purpose: models stream half an emoji.
+texts = st.text(st.characters(exclude_categories=()), max_size=20)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+objects = st.dictionaries(texts, json_values, max_size=3)
+calls = st.builds(
+    ToolCall,
+    id=texts,
+    name=texts,
+    arguments=objects,
+    confidence=st.sampled_from(["strict", "repaired", "recovered"]),
+    repairs=st.lists(texts, max_size=2).map(tuple),
+)
+results = st.builds(
+    ToolResult,
+    call_id=texts,
+    name=texts,
+    status=st.sampled_from(Status),
+    content=texts,
+    cost_ms=st.none() | st.integers(0, 10**6),
+    truncated=st.booleans(),
+    foreign=st.booleans(),
+)
+messages = st.builds(
+    Message,
+    role=st.sampled_from(Role),
+    text=texts,
+    calls=st.lists(calls, max_size=2).map(tuple),
+    result=st.none() | results,
+    images=st.lists(st.builds(Image, url=texts, mime=st.none() | texts), max_size=2).map(tuple),
+    tag=st.sampled_from(Tag),
+)
+specs = st.builds(
+    ToolSpec,
+    name=texts,
+    description=texts,
+    parameters=objects,
+    side_effect=st.sampled_from(["none", "local", "outward", "unknown"]),
+    examples=st.lists(st.builds(ToolExample, request=texts, arguments=objects), max_size=2).map(
+        tuple
+    ),
+    audience=st.sampled_from(["everyone", "admin", "superuser"]),
+    foreign=st.booleans(),
+    deterministic=st.booleans(),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(messages, max_size=3))
+def test_messages_survive_the_way_to_bytes_and_back(conversation):
+    data = codec.dumps(codec.messages_to_dicts(conversation))
+    assert codec.messages_from_dicts(codec.loads(data)) == conversation
+
+
+@settings(max_examples=100, deadline=None)
+@given(specs)
+def test_tool_specs_survive_too(spec):
+    assert codec.spec_from_dict(codec.loads(codec.dumps(codec.spec_to_dict(spec)))) == spec
+
+
+def test_read_only_mappings_and_tuples_become_plain_json():
+    call = ToolCall("c", "t", MappingProxyType({"a": MappingProxyType({"b": (1, 2)})}))
+    assert codec.call_to_dict(call)["arguments"] == {"a": {"b": [1, 2]}}
+
+
+def test_defaults_are_left_out():
+    assert codec.message_to_dict(Message.user("你好")) == {"role": "user", "text": "你好"}
+
+
+def test_chinese_is_stored_as_it_is():
+    assert codec.dumps({"键": "值"}) == '{"键":"值"}'.encode()
+
+
+def test_infinity_survives():
+    assert codec.loads(codec.dumps([math.inf])) == [math.inf]
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"\xff\xfe"])
+def test_foreign_bytes_are_a_store_error(data):
+    with pytest.raises(StoreError):
+        codec.loads(data)
+
+
+@pytest.mark.parametrize("row", [{}, {"role": "nobody"}, {"role": "user", "tag": "x"}, "text"])
+def test_foreign_rows_are_a_store_error(row):
+    with pytest.raises(StoreError):
+        codec.messages_from_dicts([row])
