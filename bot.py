@@ -1,0 +1,168 @@
+"""Starts ChatHands in QQ: NoneBot2, the OneBot v11 adapter, and what pyproject.toml loads.
+
+`python bot.py` and `nb run` (which runs this file) do the same. The project's directory becomes
+the working directory, so that `.env`, tools/, data/ and state/ are those beside this file wherever
+it is started from.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import nonebot
+from nonebot.adapters.onebot.v11 import Adapter
+from nonebot.config import Config
+from nonebot.config import SettingsError as NoneBotSettingsError
+from nonebot.log import LoguruHandler, default_filter, default_format, logger, logger_id
+from pydantic import ValidationError
+
+from chathands.errors import ConfigError
+from chathands.settings import load_settings, why_invalid
+from chathands.toolbox import Redactor
+
+if TYPE_CHECKING:
+    from loguru import Record
+
+PING_SECONDS = 10.0
+"""uvicorn's 20 s leave a half-open connection up for 40 s, and NapCat's reconnect is refused as a
+duplicate all that time."""
+SHUTDOWN_SECONDS = 1
+"""Without a limit one open connection holds the shutdown for ever."""
+
+_KEYED_SECRET = re.compile(
+    r"(?i)(['\"][\w]*(?:token|secret|passw(?:or)?d|api_?key|webhook)[\w]*['\"]:\s*)"
+    r"(?:'[^']*'|\"[^\"]*\"|[\w.-]+)"
+)
+
+
+def main() -> None:
+    """Run until a signal. A mistake in the configuration ends with one sentence, code 1."""
+    os.chdir(Path(__file__).resolve().parent)
+    for stream in (sys.stdout, sys.stderr):  # a GBK console must not die of a name in a log line
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        redactor = Redactor.of(load_settings())
+        _guard_log(lambda line: _KEYED_SECRET.sub(r"\1'***'", redactor.text(line)))
+        # Windows' editors put a byte order mark first, which would become part of the first key.
+        nonebot.init(_env_file_encoding="utf-8-sig")
+        config = nonebot.get_driver().config
+        _accept_log_level(config)
+        _accept_numeric_token(config)
+        nonebot.get_driver().register_adapter(Adapter)
+        _check_port(config)
+    except ConfigError as error:
+        sys.exit(error.sentence)
+    except UnicodeDecodeError:
+        sys.exit("配置文件 .env 不是 UTF-8 编码，请用编辑器另存为 UTF-8 后再启动。")
+    except ImportError as error:
+        if "nonebot.drivers" not in str(error):
+            raise
+        sys.exit("配置 DRIVER 不对：没有这个驱动，一般写 ~fastapi。请改 .env 后再启动。")
+    except NoneBotSettingsError as error:
+        key = (re.findall(r'"([^"]+)"', str(error)) or ["?"])[0]
+        sys.exit(
+            f"配置 {key.upper()} 不是合法的 JSON，请检查引号和括号（列表写成 "
+            '["10001"] 的样子），改好 .env 后再启动。'
+        )
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        key = str(fault["loc"][0]).upper() if fault["loc"] else "?"
+        sys.exit(f"配置 {key} 不对：{why_invalid(fault)}。请改 .env 后再启动。")
+    nonebot.load_from_toml("pyproject.toml")
+    if nonebot.get_plugin("group_chat") is None:
+        sys.exit("插件 plugins/group_chat 没有加载，原因见上面的日志。")
+    nonebot.run(
+        ws_ping_interval=PING_SECONDS,
+        ws_ping_timeout=PING_SECONDS,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+    )
+
+
+def _guard_log(hide: Callable[[str], str]) -> None:
+    """Send NoneBot's log through `hide`, and our own records to it.
+
+    At LOG_LEVEL=DEBUG NoneBot prints its whole configuration, and everything in `.env` is in it:
+    keys, webhooks, tokens. Only the finished line shows them all, so that is what is looked at.
+    """
+    out = sys.stdout
+
+    def write(line: str) -> None:
+        out.write(hide(line))
+        out.flush()
+
+    logger.remove(logger_id)
+    logger.add(
+        write,
+        level=0,
+        diagnose=False,  # with it, tracebacks show the values of variables
+        filter=_loud_enough,
+        format=default_format,
+        colorize=out.isatty() and os.name != "nt",
+    )
+    ours = logging.getLogger("chathands")
+    ours.addHandler(LoguruHandler())
+    ours.setLevel(logging.DEBUG)
+    ours.propagate = False
+
+
+def _loud_enough(record: Record) -> bool:
+    try:
+        return default_filter(record)
+    except ValueError:  # a level nobody knows; `_accept_log_level` looks at it
+        return True
+
+
+def _accept_log_level(config: Config) -> None:
+    """Take `debug` for `DEBUG`, warn of what is logged then; raises ConfigError for no level."""
+    level = config.log_level
+    if isinstance(level, str):
+        level = level.upper()
+        try:
+            logger.level(level)
+        except ValueError:
+            raise ConfigError(
+                f"LOG_LEVEL={config.log_level}",
+                sentence="配置 LOG_LEVEL 不对：只能是 DEBUG、INFO、WARNING、ERROR。"
+                "请改 .env 后再启动。",
+            ) from None
+        logger.configure(extra={"nonebot_log_level": level})
+    if level in ("DEBUG", "TRACE") or (isinstance(level, int) and level < logging.INFO):
+        logger.warning(
+            f"LOG_LEVEL={level}：日志里会有整份配置和群里的消息。"
+            "密钥已换成 ***，但请不要把这样的日志发给别人。"
+        )
+
+
+def _accept_numeric_token(config: Config) -> None:
+    """NoneBot reads `ONEBOT_ACCESS_TOKEN=123456` as a number, which the adapter does not take."""
+    token = getattr(config, "onebot_access_token", None)
+    if isinstance(token, int) and not isinstance(token, bool):
+        config.onebot_access_token = str(token)  # type: ignore[attr-defined]
+
+
+def _check_port(config: Config) -> None:
+    """Raises ConfigError when something listens there already: most often the bot itself."""
+    family = socket.AF_INET6 if config.host.version == 6 else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        if os.name == "posix":
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((str(config.host), config.port))
+        except OSError as error:
+            raise ConfigError(
+                f"cannot listen on {config.host}:{config.port}: {error}",
+                sentence=f"{config.host}:{config.port} 用不了（端口被占用，或不是本机的地址），"
+                "请看是不是已经开着一个，或者改 .env 里的 HOST、PORT。",
+            ) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""Approvals that wait in a chat: how one is asked for, which one a yes means, when it expires."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from plugins.group_chat.capture import APPROVE, DENY, Decision
+from plugins.group_chat.messages import Incoming, Place
+from plugins.group_chat.speech import APPROVAL_HEAD
+
+if TYPE_CHECKING:
+    from chathands.toolbox import Approval
+
+NOT_WAITING = "引用的不是等待确认的消息，或者它已经处理过、已经过期。"
+UNREADABLE = f"引用的消息读取不到，请 @我 并写上编号，例如：{APPROVE} 1"
+NONE_WAITING = "现在没有等待确认的操作。如果是在回答我的问题，请把话说完整。"
+
+_HEAD = re.compile(rf"{APPROVAL_HEAD} (?P<number>\d+) · (?P<run>[0-9A-Z-]+)】")
+
+
+@dataclass(eq=False, slots=True)
+class Waiting:
+    """One approval somebody was asked for."""
+
+    approval: Approval
+    place: Place
+    question_id: str | None
+    """The asker's message, which the final reply quotes."""
+    message_ids: set[str] = field(default_factory=set)
+    """The messages that ask for it: quoting one of them names this approval."""
+    told_no: bool = False
+    """Somebody without the right has been told so; the next one is not."""
+    timer: asyncio.TimerHandle | None = None
+
+    @property
+    def number(self) -> int:
+        return self.approval.number
+
+    @property
+    def seconds_left(self) -> float:
+        return max(0.0, self.approval.expires_at - time.time())
+
+
+def notice(waiting: Waiting) -> str:
+    """The message that asks: what, where to, the full content, and the words to answer with."""
+    approval = waiting.approval
+    seconds = max(1, round(waiting.seconds_left))
+    if waiting.place.private:
+        how = (
+            f"请在 {seconds} 秒内回复 {APPROVE} 或 {DENY}，"
+            f"有几条时写上编号：{APPROVE} {approval.number}"
+        )
+    else:
+        how = (
+            f"请群主或管理员在 {seconds} 秒内引用这条消息回复 {APPROVE} 或 {DENY}，"
+            f"也可以 @我 发送：{APPROVE} {approval.number}"
+        )
+    who = approval.caller.name or approval.caller.user_id
+    lines = [f"{APPROVAL_HEAD} {approval.number} · {approval.run_id}】{who} 要我执行："]
+    lines.append(f"操作：{approval.call.name}")
+    if approval.target:
+        lines.append(f"目标：{approval.target}")
+    lines += [approval.shown.strip(), "————"]
+    if approval.call.confidence != "strict":
+        lines.append("注意：模型写的调用不完整，是修复出来的，请仔细核对。")
+    return "\n".join((*lines, how))
+
+
+class Approvals:
+    """Those waiting in all chats; `on_expired` is called once for each whose time ran out."""
+
+    def __init__(self, on_expired: Callable[[Waiting], Coroutine[Any, Any, None]]) -> None:
+        self._on_expired = on_expired
+        self._waiting: dict[str, Waiting] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __iter__(self) -> Iterator[Waiting]:
+        return iter(list(self._waiting.values()))
+
+    def add(self, approval: Approval, place: Place, question_id: str | None) -> Waiting:
+        """Wait for a decision until the approval expires."""
+        waiting = Waiting(approval, place, question_id)
+        self._waiting[approval.id] = waiting
+        loop = asyncio.get_running_loop()
+        waiting.timer = loop.call_later(waiting.seconds_left, self._expire, waiting)
+        return waiting
+
+    def remove(self, waiting: Waiting) -> None:
+        self._waiting.pop(waiting.approval.id, None)
+        if waiting.timer is not None:
+            waiting.timer.cancel()
+
+    def close(self) -> None:
+        """Let go of the timers. The approvals stay in the store and are armed at the next start."""
+        for waiting in list(self._waiting.values()):
+            self.remove(waiting)
+
+    def of_asker(self, place: Place) -> list[Waiting]:
+        """Those this person asked for in this chat."""
+        return [
+            waiting
+            for waiting in self
+            if waiting.place.same_chat(place) and waiting.place.user_id == place.user_id
+        ]
+
+    def meant(self, incoming: Incoming, decision: Decision) -> Waiting | str:
+        """The approval a decision means, or the sentence to answer with.
+
+        A quote decides alone: who quotes something that is over does not mean another one.
+        """
+        here = [waiting for waiting in self if waiting.place.same_chat(incoming.place)]
+        if incoming.quoted is not None and decision.number is None:
+            quoted = incoming.quoted
+            found = [waiting for waiting in here if quoted.message_id in waiting.message_ids]
+            if not found and quoted.by_bot and (head := _HEAD.match(quoted.text or "")):
+                # Asked for before a restart, or the send was not acknowledged: no id is known.
+                found = [w for w in here if w.approval.run_id == head["run"]]
+                found = [w for w in found if w.number == int(head["number"])]
+            if found:
+                return found[0]
+            if quoted.by_bot or not incoming.mentioned:
+                return NOT_WAITING
+            if quoted.text is None and here:
+                return UNREADABLE
+        if decision.number is not None:
+            for waiting in here:
+                if waiting.number == decision.number:
+                    return waiting
+            return f"没有编号 {decision.number} 的待确认操作，它可能已经处理过或过期了。"
+        if not here:
+            return NONE_WAITING
+        if len(here) > 1:
+            numbers = "、".join(str(waiting.number) for waiting in here)
+            return (
+                f"有 {len(here)} 条等待确认（编号 {numbers}），"
+                f"请引用其中一条，或写上编号：{APPROVE} {here[0].number}"
+            )
+        return here[0]
+
+    def _expire(self, waiting: Waiting) -> None:
+        task = asyncio.ensure_future(self._on_expired(waiting))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

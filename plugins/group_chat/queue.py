@@ -1,0 +1,156 @@
+"""Whose turn it is: one run at a time per conversation, a fair gate over all, limits per minute."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Hashable
+from time import monotonic
+
+
+class QueueFull(Exception):
+    """Enough questions wait in this conversation. `waiting` says how many."""
+
+    def __init__(self, waiting: int) -> None:
+        super().__init__(f"{waiting} are waiting")
+        self.waiting = waiting
+
+
+class Ticket:
+    """A place in a line. `await ready()`, and always `leave()` in a finally."""
+
+    def __init__(self, leave: Callable[[Ticket], None]) -> None:
+        self._leave = leave
+        self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.left = False
+
+    @property
+    def granted(self) -> bool:
+        return self._future.done() and not self._future.cancelled()
+
+    async def ready(self) -> None:
+        """Wait for the turn. Cancelling the wait does not give the place up: `leave()` does."""
+        await asyncio.shield(self._future)
+
+    def leave(self) -> None:
+        """Give the place up, waiting or granted. Harmless when repeated."""
+        if not self.left:
+            self.left = True
+            self._leave(self)
+            self._future.cancel()
+
+    def _grant(self) -> None:
+        self._future.set_result(None)
+
+
+class FairGate:
+    """At most `size` at once; those waiting are let in lane by lane, one of each in turn.
+
+    A group with fifty questions therefore delays another group's first one by at most one run.
+    """
+
+    def __init__(self, size: int, *, on_idle: Callable[[], object] = lambda: None) -> None:
+        self.size = size
+        self._on_idle = on_idle
+        self._inside = 0
+        self._lanes: dict[Hashable, deque[Ticket]] = {}
+
+    @property
+    def waiting(self) -> int:
+        return sum(map(len, self._lanes.values()))
+
+    def join(self, lane: Hashable, *, at_once: bool = False) -> Ticket:
+        """Stand in line. `at_once` goes in over the limit and makes the others wait instead."""
+        ticket = Ticket(lambda mine: self._left(lane, mine))
+        if at_once or (self._inside < self.size and not self._lanes):
+            self._inside += 1
+            ticket._grant()
+        else:
+            self._lanes.setdefault(lane, deque()).append(ticket)
+        return ticket
+
+    def resize(self, size: int) -> None:
+        self.size = size
+        self._admit()
+
+    def _left(self, lane: Hashable, ticket: Ticket) -> None:
+        if ticket.granted:
+            self._inside -= 1
+            self._admit()
+        else:
+            line = self._lanes[lane]
+            line.remove(ticket)
+            if not line:
+                del self._lanes[lane]
+        if not self._inside and not self._lanes:
+            self._on_idle()
+
+    def _admit(self) -> None:
+        while self._lanes and self._inside < self.size:
+            lane = next(iter(self._lanes))
+            line = self._lanes.pop(lane)
+            ticket = line.popleft()
+            if line:
+                self._lanes[lane] = line  # to the back: the other lanes come first
+            self._inside += 1
+            ticket._grant()
+
+
+class ConversationQueue:
+    """One at a time per conversation, in order of arrival, with a bounded line behind it."""
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        self._gates: dict[str, FairGate] = {}
+
+    def waiting(self, conversation: str) -> int:
+        gate = self._gates.get(conversation)
+        return gate.waiting if gate else 0
+
+    def join(self, conversation: str) -> Ticket:
+        """Stand in line; raises QueueFull."""
+        gate = self._gates.get(conversation)
+        if gate is None:
+            gate = FairGate(1, on_idle=lambda: self._gates.pop(conversation, None))
+            self._gates[conversation] = gate
+        if gate.waiting >= self.length:
+            raise QueueFull(gate.waiting)
+        return gate.join(conversation)
+
+    def __len__(self) -> int:
+        """Conversations that are running or waiting."""
+        return len(self._gates)
+
+
+class RateLimit:
+    """At most `per_minute` in any 60 seconds, for each key."""
+
+    WINDOW = 60.0
+
+    def __init__(self, per_minute: int, *, clock: Callable[[], float] = monotonic) -> None:
+        self.per_minute = per_minute
+        self._clock = clock
+        self._times: dict[str, deque[float]] = {}
+        self._told: dict[str, float] = {}
+
+    def allows(self, key: str) -> bool:
+        """Whether `key` may ask now; if so, it is counted."""
+        now = self._clock()
+        times = self._times.setdefault(key, deque())
+        while times and times[0] <= now - self.WINDOW:
+            times.popleft()
+        if len(times) >= self.per_minute:
+            return False
+        times.append(now)
+        if len(self._times) > 4096:  # forget those who have been quiet
+            self._times = {k: t for k, t in self._times.items() if t[-1] > now - self.WINDOW}
+            self._told = {k: t for k, t in self._told.items() if t > now - self.WINDOW}
+        return True
+
+    def should_tell(self, key: str) -> bool:
+        """True once per window: somebody who floods is not answered with a flood."""
+        now = self._clock()
+        if now - self._told.get(key, -self.WINDOW) < self.WINDOW:
+            return False
+        self._told[key] = now
+        return True

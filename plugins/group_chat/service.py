@@ -1,0 +1,102 @@
+"""The plugin's parts, put together when NoneBot starts and taken apart when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
+
+from nonebot.log import logger
+
+from chathands.errors import ToolLoadError
+from chathands.settings import Settings, load_settings
+from plugins.group_chat import onebot_v11
+from plugins.group_chat.chat import GroupChat
+from plugins.group_chat.lifecycle import Engine, Farewell
+
+if TYPE_CHECKING:
+    from chathands.agent import Agent, AgentFacts
+    from chathands.upstreams.weights import Progress
+
+
+class Service:
+    """`chat` is there from `start()` on, which is before the first connection."""
+
+    chat: GroupChat
+
+    def __init__(self, line: onebot_v11.OneBotLine) -> None:
+        self._line = line
+        self._engine: Engine | None = None
+        self._farewell: Farewell | None = None
+
+    async def start(self) -> None:
+        """A NoneBot startup hook. Raises ConfigError; bot.py has looked for one before."""
+        settings = load_settings()
+        self._engine = engine = Engine(lambda: _agent_of(settings, told))
+
+        def told(progress: Progress) -> None:
+            engine.progress(progress.sentence.rstrip("…"))
+            log_progress(progress)
+
+        log_progress = _ProgressLog()
+        self._mode = settings.model.mode
+        self.chat = GroupChat(settings, self._line, self._engine)
+        self._farewell = Farewell(self.chat.say_goodbye)
+        self._farewell.install()
+        for level, text in onebot_v11.connection_lines():
+            logger.log(level, text)
+        await self._engine.start(self._ready)
+
+    async def stop(self) -> None:
+        """A NoneBot shutdown hook; the connections are closed by now."""
+        if self._farewell is not None:
+            self._farewell.remove()
+        if self._engine is not None:
+            await self._engine.stop()
+
+    async def _ready(self, agent: Agent) -> None:
+        for level, text in _agent_lines(agent.describe(), self._mode):
+            logger.log(level, text)
+        self.chat.restore(agent)
+
+
+def _agent_of(
+    settings: Settings, told: Callable[[Progress], None]
+) -> AbstractAsyncContextManager[Agent]:
+    # Here and not above: it brings in the model client, the tools and the store.
+    from chathands.agent import build_agent
+
+    def log_error(error: ToolLoadError) -> None:
+        logger.error(error.sentence)
+
+    return build_agent(settings, on_load_error=log_error, progress=told)
+
+
+class _ProgressLog:
+    """Logs how far the local model is: each new stage, and every tenth of a download."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, int] = ("", 0)
+
+    def __call__(self, progress: Progress) -> None:
+        tenth = 10 * progress.done // progress.total if progress.total else 0
+        if (progress.stage, tenth) != self._last:
+            self._last = (progress.stage, tenth)
+            logger.info(progress.sentence)
+
+
+def _agent_lines(facts: AgentFacts, configured_mode: str) -> list[tuple[str, str]]:
+    """What the agent found at start, as (log level, Chinese line). Tools that did not load have
+    been logged one by one, with file and line."""
+    lines = []
+    if facts.no_model is not None:
+        lines.append(("WARNING", f"模型：没有。{facts.no_model.sentence}"))
+    else:
+        where = "，在本机运行" if facts.local else ""
+        mode = facts.mode if configured_mode == facts.mode else f"{configured_mode} → {facts.mode}"
+        lines.append(
+            ("INFO", f"模型：{facts.model}{where}，方式 {mode}，一次提问最多 {facts.seconds:g} 秒")
+        )
+    failed = f"，{len(facts.load_errors)} 个文件没有加载" if facts.load_errors else ""
+    lines.append(("INFO", f"工具：{len(facts.tools)} 个（{'、'.join(facts.tools)}）{failed}"))
+    return lines

@@ -1,0 +1,173 @@
+"""A chat with a real agent: real tools, store and audit; only model and line are played."""
+
+from __future__ import annotations
+
+import asyncio
+import textwrap
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from chathands.agent import Agent, build_agent
+from chathands.emulation.outcome import ModelRequest
+from chathands.settings import Settings
+from chathands.upstreams.scripted import Scripted
+from plugins.group_chat.chat import GroupChat
+from plugins.group_chat.lifecycle import Engine
+from plugins.group_chat.messages import Fate, Incoming, Outgoing, Place, Quoted, Sent
+from tests.support.virtual_clock import real_time
+
+TOOLS = '''
+from typing import Annotated
+from pydantic import Field
+from chathands import ToolContext, tool
+from chathands.errors import ToolFailed
+
+
+@tool(side_effect="outward", target="robot", shows=("content",), timeout=10)
+async def push(
+    ctx: ToolContext,
+    robot: Annotated[str, Field(description="机器人")],
+    content: Annotated[str, Field(description="正文")],
+) -> str:
+    """向一个群推送一条消息。"""
+    with open(ctx.settings.state_dir / "pushed.txt", "a", encoding="utf-8") as file:
+        file.write(f"{robot}:{content}\\n")
+    if content == "坏":
+        raise ToolFailed("机器人不接受这条消息。")
+    return f"已推送到 {robot}"
+'''
+
+
+def action(tool: str, **parameters: Any) -> str:
+    """A call as the contract asks for it."""
+    from chathands.conversation import canonical_json
+
+    return f"```json action\n{canonical_json({'tool': tool, 'parameters': parameters})}\n```"
+
+
+PUSH = action("push", robot="销售群", content="九月汇总 [CQ:at,qq=all]")
+
+
+class PlayedLine:
+    """Keeps what is sent. `fates` are those of the next sends; then everything arrives."""
+
+    def __init__(self) -> None:
+        self.sent: list[Outgoing] = []
+        self.fates: list[Fate] = []
+        self.changed = asyncio.Event()
+
+    async def send(self, message: Outgoing, *, seconds: float) -> Sent:
+        await asyncio.sleep(0)
+        self.sent.append(message)
+        self.changed.set()
+        fate = self.fates.pop(0) if self.fates else Fate.SENT
+        return Sent(fate, f"b{len(self.sent)}" if fate is Fate.SENT else None)
+
+    async def connected(self, bot_id: str, *, seconds: float) -> bool:
+        return True
+
+    @property
+    def texts(self) -> list[str]:
+        return [message.text for message in self.sent]
+
+    async def so_many(self, count: int) -> list[str]:
+        """The texts, once there are so many."""
+        async with asyncio.timeout(600):
+            while len(self.sent) < count:
+                self.changed.clear()
+                await self.changed.wait()
+        return self.texts
+
+
+class Chat(GroupChat):
+    """A chat that is spoken to like a group."""
+
+    line: PlayedLine
+    model: Scripted
+    agent: Agent
+    state: Path
+
+    def __init__(self, settings: Settings, line: PlayedLine, engine: Engine) -> None:
+        super().__init__(settings, line, engine)
+        self.line = line
+        self._ids = 0
+
+    def message(
+        self,
+        text: str,
+        *,
+        user: str = "1",
+        group: str | None = "700",
+        role: str = "member",
+        quoted: Quoted | str | None = None,
+        mentioned: bool = True,
+    ) -> Incoming:
+        self._ids += 1
+        if isinstance(quoted, str):
+            quoted = Quoted(quoted, by_bot=True)
+        return Incoming(
+            Place("qq", "10000", group, user),
+            f"m{self._ids}",
+            text,
+            name=f"user{user}",
+            role=role,  # type: ignore[arg-type]
+            quoted=quoted,
+            mentioned=mentioned,
+        )
+
+    def says(self, text: str, **about: Any) -> asyncio.Task[None]:
+        """Somebody says it; the task ends when it is dealt with."""
+        return asyncio.ensure_future(self.receive(self.message(text, **about)))
+
+    @property
+    def pushed(self) -> list[str]:
+        file = self.state / "pushed.txt"
+        return file.read_text("utf-8").splitlines() if file.exists() else []
+
+
+Replies = Iterable[Any] | Callable[[ModelRequest], Any]
+
+
+@asynccontextmanager
+async def chatting(
+    tmp_path: Path,
+    replies: Replies | None,
+    *,
+    local: bool = False,
+    upstream: Any = None,
+    **settings: Any,
+) -> AsyncIterator[Chat]:
+    """A chat whose model says `replies` (None: there is no model); only on a virtual clock."""
+    tools = tmp_path / "tools"
+    tools.mkdir(exist_ok=True)
+    (tools / "pushing.py").write_text(textwrap.dedent(TOOLS), "utf-8")
+    (tmp_path / "data" / "shared").mkdir(parents=True, exist_ok=True)
+    made = Settings(
+        _env_file=None,  # type: ignore[call-arg]
+        data_dir=tmp_path / "data",
+        tools_dir=tools,
+        state_dir=tmp_path / "state",
+        **settings,
+    )
+    model = upstream or (None if replies is None else Scripted(replies, local=local))
+    engine = Engine(lambda: build_agent(made, upstream=model))
+    line = PlayedLine()
+    chat = Chat(made, line, engine)
+    chat.state = made.state_dir
+    if model is not None:
+        chat.model = model
+
+    async def ready(agent: Agent) -> None:
+        chat.agent = agent
+        chat.restore(agent)
+
+    with real_time():  # the store's thread is not the loop's
+        await engine.start(ready)
+    try:
+        yield chat
+    finally:
+        await chat.say_goodbye()
+        with real_time():
+            await engine.stop()

@@ -1,0 +1,277 @@
+"""What is heard, and as what: through the adapter's own parsing, down to the neutral message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import nonebot
+import pytest
+from nonebot.adapters.onebot.v11 import ActionFailed, Adapter, Bot, NetworkError
+from nonebug import App
+
+import plugins.group_chat as plugin
+from plugins.group_chat.messages import Incoming, Quoted
+from tests.group_chat.events import (
+    BOT,
+    GROUP,
+    at,
+    group_payload,
+    image,
+    private_payload,
+    reply,
+    text,
+)
+
+ME = at(BOT)
+ADA = {"group_id": GROUP, "user_id": 5, "card": "阿达", "nickname": "ada", "role": "member"}
+
+
+class Recorder:
+    """Stands where the chat is and keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.heard: list[Incoming] = []
+        self._seen: set[str] = set()
+
+    def first_time(self, bot_id: str, message_id: str) -> bool:
+        return not (message_id in self._seen or self._seen.add(message_id))
+
+    async def receive(self, incoming: Incoming) -> None:
+        self.heard.append(incoming)
+
+
+@pytest.fixture
+def chat(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    recorder = Recorder()
+    monkeypatch.setattr(plugin.service, "chat", recorder, raising=False)
+    return recorder
+
+
+@pytest.fixture
+def hear(app: App, chat: Recorder):
+    """Hand a payload to the adapter as its socket would; gives what the chat got."""
+
+    async def hear(payload: dict[str, Any], *calls: tuple[str, dict, Any]) -> Incoming | None:
+        before = len(chat.heard)
+        async with app.test_api() as ctx:
+            bot = ctx.create_bot(base=Bot, adapter=nonebot.get_adapter(Adapter), self_id=str(BOT))
+            for api, data, answer in calls:
+                failure = answer if isinstance(answer, Exception) else None
+                ctx.should_call_api(api, data, None if failure else answer, exception=failure)
+            event = Adapter.json_to_event(payload)
+            assert event is not None
+            await bot.handle_event(event)
+        assert len(chat.heard) - before in (0, 1)
+        return chat.heard[-1] if len(chat.heard) > before else None
+
+    return hear
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ([ME, text(" 你好")], "你好"),
+        ([text("你好 "), ME], "你好"),
+        ([text("你好 "), ME, text("  ")], "你好"),
+        ([text("请 "), ME, text(" 看看")], "请 看看"),
+        ([text("请"), ME, text("看看")], "请 看看"),
+        ([image(), ME, text(" 这是什么")], "[图片] 这是什么"),
+        ([text(" "), ME, text(" 你好")], "你好"),
+        ([text("\u200b"), ME, text(" 你好")], "你好"),
+        ([text("\u2060\ufeff "), ME, text("\u200b你好\u200b")], "你好"),
+        ([ME, ME, text(" 你好")], "你好"),
+        ([ME, text("你"), ME, text("好"), ME], "你 好"),
+        ([at(5, name="@阿达"), text(" "), ME, text(" 谁最快")], "@阿达   谁最快"),
+        ([{"type": "at", "data": {"qq": BOT}}, text("你好")], "你好"),
+        ([ME, image()], "[图片]"),
+        ([ME], ""),
+        ([ME, {"type": "face", "data": {"id": "1"}}], "[表情]"),
+        ([ME, {"type": "file", "data": {"file": "a.xlsx"}}], "[文件：a.xlsx]"),
+        ([ME, at("all"), text(" 早")], "@全体成员 早"),
+        (f"[CQ:at,qq={BOT}] 你好", "你好"),
+        (f"请[CQ:image,file=a.png][CQ:at,qq={BOT}]看", "请[图片] 看"),
+        ([text("小手，你好")], "你好"),
+    ],
+)
+async def test_a_mention_is_heard_anywhere_in_the_message(hear, message, words):
+    payload = group_payload([]) | {"message": message}
+    incoming = await hear(payload)
+    assert incoming is not None
+    assert " ".join(incoming.text.split()) == " ".join(words.split())
+    assert incoming.mentioned
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        group_payload([text("你好")]),
+        group_payload([text("@bot 你好")]),
+        group_payload([text(f"@{BOT} 你好")]),
+        group_payload([at("all"), text(" 你好")]),
+        group_payload([at(5), text(" 你好")]),
+        group_payload([at(5), text(f"[CQ:at,qq={BOT}]")]),
+        group_payload("你好", user_id=BOT),
+        group_payload("你好", user_id=BOT, post_type="message_sent"),
+        group_payload("你好", sub_type="anonymous"),
+        group_payload("你好", anonymous={"id": 1, "name": "某", "flag": "x"}),
+        group_payload("你好", anonymous="某"),
+        private_payload("你好", user_id=BOT),
+    ],
+    ids=lambda p: str(p["message"])[:40] + p["sub_type"],
+)
+async def test_what_is_not_meant_for_the_bot_is_ignored(hear, payload):
+    assert await hear(payload) is None
+
+
+async def test_a_private_message_needs_no_mention(hear):
+    incoming = await hear(private_payload("你好"))
+    assert (incoming.text, incoming.place.private, incoming.mentioned) == ("你好", True, True)
+
+
+async def test_a_message_reported_twice_is_heard_once(hear):
+    payload = group_payload("你好")
+    assert await hear(dict(payload)) is not None
+    assert await hear(dict(payload)) is None
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"font": ...},
+        {"raw_message": ...},
+        {"font": None, "raw_message": None, "sub_type": ...},
+        {"message_id": "77", "time": ...},
+        {"sender": {"user_id": 1, "nickname": 7, "level": 3, "role": "member"}},
+        {"sender": {"user_id": "1", "age": "?", "role": "member", "title": {"a": 1}}},
+        {"message": [at(BOT), {"type": "shake", "data": None}, text("你好"), "junk", {"data": {}}]},
+        {"message": at(BOT), "raw_message": "x"},
+    ],
+    ids=str,
+)
+async def test_missing_and_odd_fields_do_not_cost_the_mention(hear, odd):
+    payload = group_payload("你好") | odd
+    incoming = await hear({key: value for key, value in payload.items() if value is not ...})
+    assert incoming is not None
+    assert incoming.place.user_id == "1"
+
+
+async def test_a_missing_sender_is_asked_for(hear):
+    member = ("get_group_member_info", member_call(1, no_cache=True), {"role": "admin"})
+    incoming = await hear(group_payload("你好", sender=...), member)
+    assert (incoming.role, incoming.name) == ("admin", "1")
+
+
+def member_call(user_id: int, **extra: Any) -> dict[str, Any]:
+    return {"group_id": GROUP, "user_id": user_id, "_timeout": 1.0, **extra}
+
+
+def get_msg(message_id: int, seconds: float = 2.0) -> dict[str, Any]:
+    return {"message_id": message_id, "_timeout": seconds}
+
+
+def stored(message_id: int, message: Any, *, user_id: int = 5, **extra: Any) -> dict[str, Any]:
+    return {
+        "time": 1,
+        "message_type": "group",
+        "message_id": message_id,
+        "real_id": message_id,
+        "sender": {"user_id": user_id, "nickname": "ada", "card": "阿达"},
+        "message": message,
+        **extra,
+    }
+
+
+async def test_the_quoted_text_comes_along(hear):
+    answer = stored(77, [text("九月卖了 120 件"), image()])
+    incoming = await hear(
+        group_payload([reply(77), at(5), text(" "), ME, text(" 对吗")]),
+        ("get_msg", get_msg(77), answer),
+    )
+    assert incoming.quoted == Quoted("77", "九月卖了 120 件[图片]", "阿达", by_bot=False)
+    assert incoming.text == "对吗"
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [ActionFailed(status="failed", retcode=1200), NetworkError("WebSocket call api timeout")],
+)
+async def test_a_failing_get_msg_does_not_cost_the_mention(hear, failure):
+    incoming = await hear(
+        group_payload([reply(77), ME, text(" 总结一下")]),
+        ("get_msg", get_msg(77), failure),
+        ("get_msg", get_msg(77, 1.0), failure),
+    )
+    assert (incoming.text, incoming.quoted) == ("总结一下", Quoted("77"))
+
+
+async def test_an_answer_of_get_msg_the_adapter_cannot_read_is_read_here(hear):
+    odd = stored(77, "九月[CQ:face,id=1]卖了", real_id=None)
+    incoming = await hear(
+        group_payload([reply(77), ME, text(" 对吗")]),
+        ("get_msg", get_msg(77), odd),
+        ("get_msg", get_msg(77, 1.0), odd),
+    )
+    assert incoming.quoted == Quoted("77", "九月[表情]卖了", "阿达")
+
+
+async def test_quoting_the_bot_is_meant_for_it_but_is_no_mention(hear):
+    answer = stored(78, [text("好的")], user_id=BOT)
+    incoming = await hear(
+        group_payload([reply(78), text("再说一遍")]), ("get_msg", get_msg(78), answer)
+    )
+    assert incoming.quoted.by_bot
+    assert not incoming.mentioned
+    assert incoming.text == "再说一遍"
+
+
+async def test_quoting_others_without_a_mention_is_ignored(hear):
+    answer = stored(77, [text("哈哈")])
+    assert (
+        await hear(group_payload([reply(77), text("好")]), ("get_msg", get_msg(77), answer)) is None
+    )
+
+
+async def test_mentioned_members_become_names(hear):
+    incoming = await hear(
+        group_payload([ME, text(" 问问 "), at(5), text("和"), at(6, name="小六"), at(5)]),
+        ("get_group_member_info", member_call(5), ADA),
+    )
+    assert incoming.text == "问问 @阿达 和@小六 @阿达"
+
+
+async def test_a_member_without_a_name_keeps_the_number(hear):
+    failure = ActionFailed(status="failed", retcode=1200)
+    incoming = await hear(
+        group_payload([ME, at(66), text("呢")]),
+        ("get_group_member_info", member_call(66), failure),
+    )
+    assert incoming.text == "@66 呢"
+
+
+@pytest.mark.parametrize("role", ["owner", "admin", "member"])
+async def test_the_role_is_the_events(hear, role):
+    assert (await hear(group_payload("你好", role=role))).role == role
+
+
+@pytest.mark.parametrize(
+    ("said", "answer", "role"),
+    [
+        (None, {"role": "owner"}, "owner"),
+        ("unknown", {"role": "admin"}, "admin"),
+        (None, {"role": "unknown"}, "member"),
+        (None, ActionFailed(status="failed", retcode=1200), "member"),
+        (None, None, "member"),
+    ],
+)
+async def test_a_missing_role_is_asked_for_fresh(hear, said, answer, role):
+    call = ("get_group_member_info", member_call(1, no_cache=True), answer)
+    assert (await hear(group_payload("你好", role=said), call)).role == role
+
+
+async def test_a_superuser_is_one_everywhere(hear):
+    assert (await hear(group_payload("你好", user_id=9001))).role == "superuser"
+    assert (await hear(private_payload("你好", user_id=9001))).role == "superuser"
+
+
+async def test_a_private_chat_gives_no_group_rights(hear):
+    assert (await hear(private_payload("你好", role="owner"))).role == "member"
