@@ -1,0 +1,1 @@
+"""Wire formats: requests to canonical values, outcomes to replies. No I/O."""

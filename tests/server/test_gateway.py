@@ -1,0 +1,171 @@
+"""The gateway over real sockets: a plain-chat upstream in, real tool calls out."""
+
+import asyncio
+import json
+import socket
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+import uvicorn
+
+from chathands.server import create_app
+from chathands.settings import ApiToken
+from chathands.upstreams.openai_chat import OpenAIChat
+from tests.standins.model_server import ModelServer, Reply
+
+CALL = '```json action\n{"tool": "lookup", "parameters": {"city": "北京"}}\n```'
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "lookup",
+            "description": "Looks a city up.",
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"type": "string"}},
+                "required": ["city"],
+            },
+        },
+    }
+]
+
+
+@asynccontextmanager
+async def gateway(replies, **options):
+    """A client of a running gateway, and the stand-in model behind it."""
+    async with ModelServer(replies) as model:
+        upstream = OpenAIChat(model.url, name="plain", temperature=0, max_tokens=256)
+        app = create_app(upstream, **options)
+        config = uvicorn.Config(app, log_level="error", lifespan="off", ws="none")
+        server = uvicorn.Server(config)
+        listening = socket.create_server(("127.0.0.1", 0))  # it accepts before uvicorn is up
+        port = listening.getsockname()[1]
+        serving = asyncio.create_task(server.serve([listening]))
+        try:
+            address = f"http://127.0.0.1:{port}"
+            async with httpx.AsyncClient(base_url=address, timeout=10) as client:
+                yield client, model
+        finally:
+            server.should_exit = True
+            await serving
+            await upstream.aclose()
+            listening.close()
+
+
+def body(**fields):
+    return {"model": "plain", "messages": [{"role": "user", "content": "北京怎么样"}]} | fields
+
+
+async def events(response: httpx.Response) -> list:
+    lines = [line.removeprefix("data: ") for line in response.text.split("\n") if line]
+    assert lines.pop() == "[DONE]"
+    return [json.loads(line)["choices"][0] for line in lines]
+
+
+async def test_a_block_becomes_a_tool_call():
+    async with gateway([CALL]) as (client, _):
+        reply = (await client.post("/v1/chat/completions", json=body(tools=TOOLS))).json()
+    choice = reply["choices"][0]
+    assert choice["finish_reason"] == "tool_calls"
+    function = choice["message"]["tool_calls"][0]["function"]
+    assert (function["name"], json.loads(function["arguments"])) == ("lookup", {"city": "北京"})
+
+
+async def test_a_stream_carries_the_call_and_no_markup():
+    async with gateway([f"我来查一下。\n\n{CALL}"]) as (client, _):
+        request = body(tools=TOOLS, stream=True)
+        deltas = await events(await client.post("/v1/chat/completions", json=request))
+    text = "".join(d["delta"].get("content") or "" for d in deltas)
+    calls = [d["delta"]["tool_calls"][0] for d in deltas if d["delta"].get("tool_calls")]
+    assert "```" not in text
+    assert "tool" not in text
+    assert [call["function"]["name"] for call in calls] == ["lookup"]
+    assert deltas[-1]["finish_reason"] == "tool_calls"
+
+
+async def test_a_plain_answer_streams_as_text():
+    answer = "北京今天晴，适合出门走走，记得多喝水，早晚温差大，带一件外套。" * 3
+    async with gateway([answer]) as (client, _):
+        request = body(stream=True)
+        deltas = await events(await client.post("/v1/chat/completions", json=request))
+    assert "".join(d["delta"].get("content") or "" for d in deltas) == answer
+    assert deltas[-1]["finish_reason"] == "stop"
+
+
+async def test_a_refusal_is_corrected_before_anything_leaves():
+    async with gateway(["抱歉，我没有可用的工具，无法查询。", CALL]) as (client, model):
+        request = body(tools=TOOLS, stream=True)
+        deltas = await events(await client.post("/v1/chat/completions", json=request))
+    assert "抱歉" not in "".join(d["delta"].get("content") or "" for d in deltas)
+    assert deltas[-1]["finish_reason"] == "tool_calls"
+    assert len(model.requests) == 2
+
+
+async def test_no_tools_means_the_request_is_not_touched():
+    async with gateway(["好"]) as (client, model):
+        messages = [{"role": "system", "content": "s"}, {"role": "user", "content": "q"}]
+        request = body(messages=messages, temperature=0.7)
+        reply = (await client.post("/v1/chat/completions", json=request)).json()
+    assert reply["choices"][0]["message"]["content"] == "好"
+    sent = model.requests[0].body
+    assert sent["messages"] == messages
+    assert sent["temperature"] == 0.7
+
+
+async def test_a_forced_choice_that_never_comes_is_an_error():
+    async with gateway(["不行。", "还是不行。", "不。"]) as (client, _):
+        request = body(tools=TOOLS, tool_choice="required")
+        response = await client.post("/v1/chat/completions", json=request)
+    assert response.status_code == 502
+    assert response.json()["error"]["type"] == "upstream_error"
+
+
+@pytest.mark.parametrize(("status", "seen"), [(401, 502), (429, 429), (500, 502)])
+async def test_an_upstream_failure_has_the_protocols_shape(status, seen):
+    failure = Reply(status=status, body='{"error": {"message": "SECRET-DETAIL"}}')
+    async with gateway([failure] * 3) as (client, _):
+        response = await client.post("/v1/chat/completions", json=body())
+    assert response.status_code == seen
+    assert "SECRET-DETAIL" not in response.text
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"[1]", b'{"model": "m"}', b"[" * 100_000])
+async def test_a_body_that_is_not_the_protocol_is_400(raw):
+    async with gateway([]) as (client, _):
+        response = await client.post("/v1/chat/completions", content=raw)
+    assert response.status_code == 400
+    assert response.json()["error"]["type"] == "invalid_request_error"
+
+
+async def test_tokens_are_checked_when_there_are_any():
+    tokens = {"t-1": ApiToken(name="ci")}
+    async with gateway(["好"], tokens=tokens) as (client, _):
+        without = await client.get("/v1/models")
+        wrong = await client.get("/v1/models", headers={"Authorization": "Bearer t-2"})
+        right = await client.get("/v1/models", headers={"Authorization": "Bearer t-1"})
+    assert [r.status_code for r in (without, wrong, right)] == [401, 401, 200]
+    assert right.json()["data"][0]["id"] == "plain"
+
+
+async def test_a_second_request_without_tools_still_reads_calls():
+    history = [
+        {"role": "user", "content": "北京和上海"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {
+                    "id": "c1",
+                    "type": "function",
+                    "function": {"name": "lookup", "arguments": '{"city": "北京"}'},
+                }
+            ],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "晴"},
+    ]
+    call = CALL.replace("北京", "上海")
+    async with gateway([call]) as (client, _):
+        request = body(messages=history)
+        reply = (await client.post("/v1/chat/completions", json=request)).json()
+    assert reply["choices"][0]["finish_reason"] == "tool_calls"
