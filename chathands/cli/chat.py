@@ -1,0 +1,204 @@
+"""`chathands chat`: the main job in a terminal, with the same agent as in the group."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from pydantic import SecretStr
+from rich.console import Console
+from rich.markup import escape
+
+from chathands.cli.loop import LoopThread
+from chathands.cli.progress import FetchProgress
+from chathands.settings import DRY_RUN, Robot, Settings, load_settings
+from chathands.toolbox import Caller
+
+if TYPE_CHECKING:
+    from chathands.agent import Agent, Declined, Finished, Suspended
+    from chathands.toolbox import Approval
+
+YES, NO = ("确认", "yes", "y"), ("取消", "no", "n")
+LEAVE = ("退出", "exit", "quit")
+DEMO_ROBOT = "演示群"
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+def register(app: typer.Typer) -> None:
+    @app.command("chat")
+    def chat(
+        question: Annotated[str | None, typer.Argument(help="只问一句；不写就进入对话。")] = None,
+        model_url: Annotated[
+            str | None, typer.Option(help="OpenAI 兼容的模型地址，例如 http://127.0.0.1:8000/v1")
+        ] = None,
+        model_name: Annotated[str | None, typer.Option(help="模型名。")] = None,
+        project: Annotated[
+            Path, typer.Option(help="项目目录（里面有 tools/、data/ 和 .env）。")
+        ] = Path("."),
+    ) -> None:
+        """在终端里和机器人对话：能读表、查天气、推送钉钉（没有配置机器人时只演练）。"""
+        settings = _terminal_settings(project, model_url, model_name)
+        with LoopThread() as loop:
+            _Session(loop, settings).start(question)
+
+
+def _terminal_settings(project: Path, url: str | None, name: str | None) -> Settings:
+    overrides: dict[str, Any] = {}
+    model = {k: v for k, v in (("base_url", url), ("name", name)) if v is not None}
+    if model:
+        overrides["model"] = model
+    settings = load_settings(project, **overrides)
+    for field in ("data_dir", "tools_dir", "state_dir"):
+        path: Path = getattr(settings, field)
+        if not path.is_absolute():
+            setattr(settings, field, (project / path).resolve())
+    if not settings.dingtalk.robots:
+        settings.dingtalk.robots = {DEMO_ROBOT: Robot(webhook=SecretStr(DRY_RUN))}
+    return settings
+
+
+class _Input:
+    """Lines typed or piped; a line may be put back."""
+
+    def __init__(self) -> None:
+        self.interactive = sys.stdin.isatty()
+        self._back: list[str] = []
+        if self.interactive:
+            # Importing it gives input() its line history; a Windows console has its own.
+            with suppress(ImportError):
+                import readline  # noqa: F401
+
+    def next(self, prompt: str) -> str | None:
+        """The next line without its end, or None when there is none."""
+        if self._back:
+            return self._back.pop()
+        if self.interactive:
+            try:
+                return input(prompt)
+            except EOFError:
+                return None
+        line = sys.stdin.readline()
+        return line.rstrip("\r\n") if line else None
+
+    def put_back(self, line: str) -> None:
+        self._back.append(line)
+
+
+class _Session:
+    def __init__(self, loop: LoopThread, settings: Settings) -> None:
+        self._loop = loop
+        self._settings = settings
+        self._input = _Input()
+        self._caller = Caller("terminal", None, "superuser", "我", platform="terminal")
+        self._conversation = f"terminal:{secrets.token_hex(4)}"
+
+    def start(self, question: str | None) -> None:
+        from chathands.agent import build_agent
+
+        with FetchProgress(console) as progress:
+            building = build_agent(self._settings, progress=progress)
+            agent = self._loop.run(building.__aenter__())
+        try:
+            if question is not None:
+                self._answer(agent, question)
+            else:
+                self._converse(agent)
+        finally:
+            self._loop.run(building.__aexit__(None, None, None))
+
+    def _converse(self, agent: Agent) -> None:
+        if self._input.interactive:
+            console.print(escape(agent.describe().sentence))
+            console.print("[dim]直接提问；输入 退出 或按 Ctrl-D 结束，Ctrl-C 停止当前回答。[/dim]")
+        for line in self._lines():
+            self._answer(agent, line)
+
+    def _lines(self) -> Iterator[str]:
+        while True:
+            try:
+                line = self._input.next("你> ")
+            except KeyboardInterrupt:
+                console.print()
+                return
+            if line is None or line.strip().lower() in LEAVE:
+                return
+            if line.strip():
+                yield line.strip()
+
+    def _answer(self, agent: Agent, text: str) -> None:
+        from chathands.agent import Question, Suspended
+
+        question = Question(text=text, caller=self._caller, conversation_id=self._conversation)
+        if not self._input.interactive:
+            console.print(f"[bold]你>[/bold] {escape(text)}")
+        try:
+            outcome = self._loop.run(agent.ask(question, on_event=_show_event))
+            while isinstance(outcome, Suspended):
+                outcome = self._decide(agent, outcome)
+        except KeyboardInterrupt:
+            console.print("\n[yellow]已停止这次回答。[/yellow]")
+            return
+        console.print(f"[bold green]答>[/bold green] {escape(outcome.text)}")
+
+    def _decide(self, agent: Agent, suspended: Suspended) -> Finished | Suspended:
+        from chathands.agent import Declined, Finished
+
+        approval = suspended.approval
+        console.print(f"[bold yellow]需要确认[/bold yellow]\n{escape(_approval_text(approval))}")
+        approve = self._read_decision()
+        outcome: Finished | Suspended | Declined = self._loop.run(
+            agent.decide(approval.id, approve, self._caller, on_event=_show_event)
+        )
+        if isinstance(outcome, Declined):
+            console.print(f"[yellow]{escape(outcome.sentence)}[/yellow]")
+            expired = self._loop.run(agent.expire(approval.id, on_event=_show_event))
+            return expired or Finished("这次提问已经结束。", suspended.run_id, "failed")
+        return outcome
+
+    def _read_decision(self) -> bool:
+        """A yes or a no; anything else that is piped is the next question, and means no."""
+        while True:
+            line = self._input.next("确认/取消> ")
+            word = (line or "").strip().lower()
+            if word in YES:
+                console.print("[dim]已确认。[/dim]")
+                return True
+            if word in NO:
+                console.print("[dim]已取消。[/dim]")
+                return False
+            if line is None:
+                console.print("[yellow]没有读到 确认，按 取消 处理，没有推送。[/yellow]")
+                return False
+            if not self._input.interactive:
+                console.print("[yellow]下一行不是 确认/取消，按 取消 处理，没有推送。[/yellow]")
+                self._input.put_back(line)
+                return False
+            console.print("请输入 确认 或 取消。")
+
+
+def _approval_text(approval: Approval) -> str:
+    return f"{approval.shown}\n回复 确认 执行，回复 取消 放弃。"
+
+
+def _show_event(event: object) -> None:
+    from chathands.toolbox import CallFinished, CallStarted
+
+    if isinstance(event, CallStarted):
+        arguments = "，".join(f"{k}={_short(v)}" for k, v in event.call.arguments.items())
+        console.print(f"[cyan]调用[/cyan] {event.call.name}（{escape(arguments)}）")
+    elif isinstance(event, CallFinished):
+        result = event.result
+        cost = f" {result.cost_ms} ms" if result.cost_ms is not None else ""
+        first = result.content.strip().splitlines()[0] if result.content.strip() else ""
+        console.print(f"[dim]  → {result.status}{cost} {escape(_short(first, 100))}[/dim]")
+
+
+def _short(value: object, limit: int = 60) -> str:
+    text = str(value).replace("\n", "⏎")
+    return text if len(text) <= limit else text[: limit - 1] + "…"
