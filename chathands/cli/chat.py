@@ -137,6 +137,9 @@ class _Session:
         question = Question(text=text, caller=self._caller, conversation_id=self._conversation)
         if not self._input.interactive:
             console.print(f"[bold]你>[/bold] {escape(text)}")
+        if text.strip().lower() in YES + NO:
+            console.print("[yellow]现在没有等待确认的操作。[/yellow]")
+            return
         try:
             outcome = self._loop.run(agent.ask(question, on_event=_show_event))
             while isinstance(outcome, Suspended):
@@ -183,7 +186,10 @@ class _Session:
 
 
 def _approval_text(approval: Approval) -> str:
-    return f"{approval.shown}\n回复 确认 执行，回复 取消 放弃。"
+    lines = [f"工具：{approval.call.name}"]
+    if approval.target:
+        lines.append(f"目标：{approval.target}")
+    return "\n".join([*lines, approval.shown, "回复 确认 执行，回复 取消 放弃。"])
 
 
 def _show_event(event: object) -> None:

@@ -171,6 +171,10 @@ class _Review:
         first = min(
             broken, key=lambda b: order.index(b.reason) if b.reason in order else len(order)
         )
+        invented = first.name is not None and first.name not in self._by_name
+        if invented and first.reason in (Reason.TRUNCATED, Reason.BROKEN_CALL):
+            # Asking for the rest of a call to nothing would only bring more of it.
+            return Retry(Reason.UNKNOWN_TOOL, first.detail, first.name)
         if not self._text and (prose := self._prose_in_fence(broken)) is not None:
             return self._of(prose)
         return Retry(first.reason, first.detail, first.name)

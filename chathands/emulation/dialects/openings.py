@@ -15,6 +15,7 @@ from chathands.emulation.dialects.words import (
     ARGUMENT_KEYS,
     NAME_KEYS,
     NAME_LABELS,
+    REMARKS,
     WRAPPERS,
     plain_key,
 )
@@ -41,6 +42,7 @@ _STRONG_KEYS: Final = frozenset(
      "参数", "思考", "工具调用"}
 )  # fmt: skip
 _HOLDERS: Final = frozenset({"tool", "function", "action"}) | (WRAPPERS - NAME_KEYS)
+_KNOWN_KEYS: Final = NAME_KEYS | ARGUMENT_KEYS | WRAPPERS | REMARKS
 _KEY: Final = re.compile(r"""\s*["']?([\w\-./ ]{1,40}?)["']?\s*[:=]\s*""")
 _KEY_BEGUN: Final = re.compile(r"""\s*["']?[\w\-./ ]{0,40}["']?\s*\Z""")
 _VALUE: Final = re.compile(
@@ -111,6 +113,8 @@ def _object(text: str, tools: Tools, enough: bool) -> Answer:
         spot = key.end()
         if name in _STRONG_KEYS or tools.find(key[1]):
             return Opening.JSON
+        if name not in _KNOWN_KEYS:
+            return False
         if spot == len(text):
             return None
         if text[spot] in "{[":

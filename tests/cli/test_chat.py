@@ -1,0 +1,149 @@
+"""`chathands chat` as a real process against a stand-in model: what a person sees in a terminal."""
+
+import asyncio
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.standins.dingtalk import DingTalk
+from tests.standins.model_server import ModelServer
+
+ROOT = Path(__file__).parents[2]
+RUN = "from chathands.cli import main; main()"
+READ = '```json action\n{"tool": "read_excel_data", "parameters": {"file_path": "12月"}}\n```'
+PUSH = (
+    '```json action\n{"tool": "send_dingtalk_message", '
+    '"parameters": {"title": "十二月", "content": "合计见表"}}\n```'
+)
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A folder as a user has it: tools and sample data, no state yet."""
+    shutil.copytree(ROOT / "tools", tmp_path / "tools")
+    shutil.copytree(ROOT / "data" / "shared", tmp_path / "data" / "shared")
+    return tmp_path
+
+
+async def chathands(project: Path, *arguments: str, lines: str = "", **env: str):
+    """(exit code, stdout, stderr) of the command, with `lines` on its standard input."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("CHATHANDS__")}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", RUN, *arguments),
+        cwd=project,
+        env=clean | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", "COLUMNS": "200"} | env,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(60):
+        out, err = await process.communicate(lines.encode())
+    return process.returncode, out.decode(), err.decode()
+
+
+async def test_one_question_is_answered_with_visible_tool_calls(project):
+    async with ModelServer([READ, "看过了，都在表里。"]) as model:
+        code, out, err = await chathands(project, "chat", "12月的表", "--model-url", model.url)
+    assert (code, err) == (0, "")
+    assert "read_excel_data" in out
+    assert "→ ok" in out
+    assert "看过了，都在表里。" in out
+
+
+async def test_a_piped_yes_approves_and_the_rehearsal_shows_the_push(project):
+    async with ModelServer([PUSH, "已经演练了推送。", "不客气。"]) as model:
+        lines = "把结果发到钉钉群\n确认\n谢谢\n"
+        code, out, _ = await chathands(project, "chat", "--model-url", model.url, lines=lines)
+    assert code == 0
+    assert "目标：演示群" in out
+    assert out.index("合计见表") < out.index("已确认") < out.index("演练")
+    assert "不客气。" in out
+
+
+async def test_with_no_line_left_the_push_is_denied_and_said_so(project):
+    async with ModelServer([PUSH, "没有发送，因为没有确认。"]) as model:
+        code, out, _ = await chathands(
+            project, "chat", "发到钉钉群", "--model-url", model.url, lines=""
+        )
+    assert code == 0
+    assert "按 取消 处理" in out
+    assert "没有发送" in out
+
+
+async def test_another_question_instead_of_a_yes_denies_and_is_asked_next(project):
+    async with ModelServer([PUSH, "没有发送。", "是的。"]) as model:
+        lines = "发到钉钉群\n今天是周一吗\n"
+        code, out, _ = await chathands(project, "chat", "--model-url", model.url, lines=lines)
+    assert code == 0
+    assert out.index("按 取消 处理") < out.index("今天是周一吗") < out.index("是的。")
+
+
+async def test_a_configured_robot_is_really_pushed_to(project):
+    async with DingTalk(secret="SECabc") as robot, ModelServer([PUSH, "已推送。"]) as model:
+        robots = f'{{"行政群": {{"webhook": "{robot.webhook}", "secret": "SECabc"}}}}'
+        code, out, _ = await chathands(
+            project,
+            *("chat", "发到行政群", "--model-url", model.url),
+            lines="确认\n",
+            CHATHANDS__DINGTALK__ROBOTS=robots,
+        )
+        assert code == 0
+        assert len(robot.accepted) == 1
+    assert "SECabc" not in out
+    assert "access_token" not in out
+
+
+async def test_a_model_that_is_down_is_one_sentence_and_no_traceback(project):
+    async with ModelServer([]) as model:
+        address = model.url
+    code, out, err = await chathands(project, "chat", "在吗", "--model-url", address)
+    assert code == 0
+    assert "连不上模型服务" in out
+    assert "Traceback" not in out + err
+
+
+async def test_without_any_model_it_says_what_to_set(project):
+    env = {"CHATHANDS__LOCAL_MODEL": "false"}
+    code, out, err = await chathands(project, "chat", "在吗", **env)
+    assert "CHATHANDS__MODEL__BASE_URL" in out + err
+    assert "Traceback" not in out + err
+    assert code in (0, 2)
+
+
+async def test_a_mistake_in_the_settings_is_one_sentence(project):
+    code, out, err = await chathands(project, "chat", "在吗", CHATHANDS__DEADLINE="soon")
+    assert code == 2
+    assert "CHATHANDS__DEADLINE" in err
+    assert "Traceback" not in out + err
+
+
+async def test_the_last_run_can_be_shown_and_replayed(project):
+    async with ModelServer([READ, "看过了。"]) as model:
+        await chathands(project, "chat", "12月的表", "--model-url", model.url)
+    _, shown, _ = await chathands(project, "trace", "last")
+    code, replayed, _ = await chathands(project, "trace", "replay")
+    assert "read_excel_data" in shown
+    assert shown.rstrip().splitlines()[-1].startswith("判定")
+    assert (code, replayed.strip()) == (0, "重放一致")
+
+
+async def test_tools_are_listed_and_a_broken_file_is_named(project):
+    (project / "tools" / "broken.py").write_text("def x(:\n", "utf-8")
+    code, out, err = await chathands(project, "tools")
+    assert code == 1
+    assert "send_dingtalk_message" in out
+    assert "broken.py:1" in err
+
+
+async def test_the_audit_is_whole_after_a_push_and_not_after_an_edit(project):
+    async with ModelServer([PUSH, "好了。"]) as model:
+        await chathands(project, "chat", "发", "--model-url", model.url, lines="确认\n")
+    code, out, _ = await chathands(project, "audit")
+    assert (code, out.strip()) == (0, "审计记录完整")
+    segment = next(p for p in (project / "state" / "audit").rglob("*.jsonl") if p.stat().st_size)
+    segment.write_text(segment.read_text("utf-8").replace("合计", "改过"), "utf-8")
+    code, _, _ = await chathands(project, "audit")
+    assert code == 1
