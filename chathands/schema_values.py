@@ -105,7 +105,8 @@ def read_string(text: str, wanted: str) -> tuple[Any] | None:
 
 # --- near names and near values
 
-_SEPARATORS: Final = re.compile(r"[\s_.\-\u200b-\u200d\u2060\ufeff]+")
+_SEPARATORS: Final = re.compile(r"[\s_.\-\\\u200b-\u200d\u2060\ufeff]+")
+_IDENTIFIER: Final = re.compile(r"[\w\s.\-\\\u200b-\u200d\u2060\ufeff]{1,80}")
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 
 
@@ -140,6 +141,8 @@ def near_name(
     `unknown` are all names given that nobody declared. `file_path` is a required `path` only when
     no other unknown name could be it as well.
     """
+    if not _IDENTIFIER.fullmatch(name):
+        return None  # a key that was misread, with half of a value in it
     plain = plain_name(name)
     same = [target for target in free if plain_name(target) == plain]
     if not same and len(plain) > 3:

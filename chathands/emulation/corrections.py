@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from chathands.conversation import ToolSpec
 from chathands.emulation.outcome import Language, Reason, Retry
 from chathands.emulation.prompts import wording
+from chathands.emulation.review import SOFT_EVIDENCE
 from chathands.emulation.signature import one_line
 from chathands.emulation.state import State
 
@@ -44,6 +45,8 @@ def correction(
     effects = {spec.name for spec in specs if spec.side_effect in ("local", "outward")}
     if retry.reason is Reason.UNBACKED_FIGURE and retry.name in effects:
         kind = "in_call"
+    if retry.detail in SOFT_EVIDENCE:
+        kind = "soft"
     texts = words.get(f"{retry.reason.value}_{kind}") or words[retry.reason.value]
     name = one_line(retry.name or "", 100)
     declared = any(spec.name == retry.name for spec in specs)

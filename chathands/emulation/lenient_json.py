@@ -13,13 +13,15 @@ from typing import Any, Final
 
 from chathands.emulation.reading_lookahead import Lookahead
 from chathands.emulation.reading_source import Reads, Source, run
-from chathands.emulation.reading_strings import FAMILY, QUOTES, Literal, read_quoted, read_wrapped
+from chathands.emulation.reading_strings import Literal, read_quoted, read_wrapped
 from chathands.emulation.reading_tokens import (
     CLOSERS,
     COLONS,
     COMMAS,
+    FAMILY,
     FULL_WIDTH,
     OPENERS,
+    QUOTES,
     SPACE,
     Call,
     Frame,
@@ -165,8 +167,11 @@ class LenientReader:
                     if not self._may_close(self._stack[-1]):
                         return
                     self._pop()
-            else:
+            elif self._stack[-1].want is Want.NEXT:
                 self.repairs["wrong_closer"] = None
+            else:
+                self._break(f"{char!r} where it closes nothing")
+                return
         if self._may_close(self._stack[-1]):
             self._pop()
 
@@ -283,13 +288,8 @@ class LenientReader:
             if src.buf.startswith(opening * 3, src.pos):
                 opening *= 3
         src.pos += len(opening)
-        family = FAMILY[opening[0]]
         if is_key:
-            self._ahead.families.add(family)
-
-        def ends(at: int, inner: int | None) -> bool | None:
-            return self._ahead.string_ends(at, family, inner)
-
+            self._ahead.families.add(FAMILY[opening[0]])
         if len(opening) == 1:
             named = (
                 frame is not None and frame.key is not None and self._hints.is_name_key(frame.key)
@@ -297,14 +297,14 @@ class LenientReader:
             read = yield from read_quoted(
                 src,
                 opening,
-                ends,
+                self._ahead,
                 self.repairs,
                 is_key=is_key,
                 is_name=named and not is_key,
                 raw=raw,
             )
         else:
-            read = yield from read_wrapped(src, opening, ends, self.repairs)
+            read = yield from read_wrapped(src, opening, self._ahead, self.repairs)
         if opening not in ('"', _ESCAPE):
             self.repairs["quotes"] = None
         self._took(read, frame)
@@ -409,10 +409,11 @@ class LenientReader:
             return True
         word = yield from peek_word(src)
         after = src.buf[src.pos + len(word) : src.pos + len(word) + 1]
-        is_name = _NAME.fullmatch(word) is not None
+        name = word.replace("\\_", "_")  # escaped as in Markdown
+        is_name = _NAME.fullmatch(name) is not None
         if after == "(" and is_name and (frame is None or frame.kind != "{"):
             src.pos += len(word) + 1
-            self._push("(", Call(word))
+            self._push("(", Call(name))
             return True
         if frame is None:
             return False
@@ -427,7 +428,7 @@ class LenientReader:
         after = src.buf[src.pos + ahead : src.pos + ahead + 1]
         if after and after in COLONS and is_name and frame.kind == "(" and frame.key is None:
             src.pos += ahead + 1
-            frame.key = word
+            frame.key = name
             frame.fresh = False
         elif after and after in QUOTES and _PREFIX.fullmatch(word):
             self.repairs["quotes"] = None

@@ -10,6 +10,12 @@ from chathands.emulation.reading_tokens import State
 MISSING: Final = object()
 """No arguments were written at all."""
 
+GUESSED: Final = frozenset(
+    {"inner_quotes", "missing_quote", "missing_closer", "wrong_closer", "bare_text", "missing_colon",
+     "thousands", "reopened", "positional", "unknown_key", "spilled", "swapped", "one_tool"}
+)  # fmt: skip
+"""Repairs that rest on a guess: the call is `recovered`."""
+
 
 @dataclass(slots=True)
 class Found:

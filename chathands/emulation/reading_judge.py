@@ -12,15 +12,10 @@ from chathands.conversation import Confidence
 from chathands.emulation.dialects.words import ANSWER_KEYS, plain_key
 from chathands.emulation.outcome import BrokenCall, Reason
 from chathands.emulation.reading_envelope import as_object
-from chathands.emulation.reading_found import MISSING, Block, Found
+from chathands.emulation.reading_found import GUESSED, MISSING, Block, Found
 from chathands.emulation.reading_tokens import State
 from chathands.emulation.reading_tools import Tools
 
-GUESSED: Final = frozenset(
-    {"inner_quotes", "missing_quote", "missing_closer", "wrong_closer", "bare_text", "missing_colon",
-     "thousands", "reopened", "positional", "unknown_key", "spilled", "swapped", "one_tool"}
-)  # fmt: skip
-"""Repairs that rest on a guess: the call is `recovered`."""
 NOTES: Final = frozenset({"keys", "open_fence"})
 """Remarks on the form that leave a call `strict`."""
 
@@ -142,7 +137,8 @@ class Judge:
                 self._broken(Reason.INVALID_ARGUMENTS, block, raw, spec.name, "", "", told)
             )
             return
-        if lost and not checked.arguments and schema.properties:
+        structure = not GUESSED.isdisjoint(found.repairs)
+        if lost and ((not checked.arguments and schema.properties) or structure):
             verdict.broken.append(
                 self._broken(
                     Reason.INVALID_ARGUMENTS, block, raw, spec.name, "dropped", f"`{lost[0]}`"

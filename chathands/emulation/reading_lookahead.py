@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from chathands.emulation.reading_source import Source
-from chathands.emulation.reading_strings import FAMILY, QUOTES
 from chathands.emulation.reading_tokens import (
     CLOSERS,
     COLONS,
     COMMAS,
+    FAMILY,
     INVISIBLE,
     OPENERS,
+    QUOTES,
     Frame,
     Hints,
     Want,
@@ -43,6 +44,11 @@ _VALUE: Final = re.compile(
 _VALUE_BEGUN: Final = re.compile(r"[^\W\d][\w.]{0,80}\Z")
 _TAG: Final = re.compile(
     r"</?\s?(?:tool|func|invoke|param|arg|action|escape|\w{1,16}:)|<[|｜]", re.I
+)
+_KEY_WORD: Final = re.compile(r"""([\w$.\-]{1,64})["'”’]""")
+_KEY_WORD_BEGUN: Final = re.compile(r"[\w$.\-]{0,64}\Z")
+_COMMENT: Final = re.compile(
+    r"(?://|#)[^\n]{0,200}\n\s{0,64}[}\])\"']|/\*[^*]{0,200}\*/\s{0,64}[,}\])]"
 )
 _MARKS: Final = QUOTES | {"\\", "&"}
 
@@ -133,11 +139,24 @@ class Lookahead:
             return self._before_quote(at, spot, level, family, sure=inner is not None)
         if char == "<":
             return _TAG.match(buf, spot) is not None or self._unknown(spot, 20)
-        if char in "/#+.":
-            if char == "+":
-                return buf[spot + 1 : spot + 3].strip()[:1] in QUOTES or self._unknown(spot, 3)
-            return buf.startswith(("//", "/*", "# ", "..."), spot) or self._unknown(spot, 3)
+        if char == "+":
+            return buf[spot + 1 : spot + 3].strip()[:1] in QUOTES or self._unknown(spot, 3)
+        if char == ".":
+            return buf.startswith("...", spot) or self._unknown(spot, 3)
+        if char in "/#":
+            # a comment, if what stands behind it goes on as structure
+            return _COMMENT.match(buf, spot) is not None or self._unknown(spot, 270)
         return char in "…✿" or (kind == "{" and char in "{｛")
+
+    def key_word_at(self, at: int) -> bool | None:
+        """Whether a word in quotes begins at `buf[at]` that would fit here as a key."""
+        level = len(self._stack) - 1
+        word = _KEY_WORD.match(self._src.buf, at)
+        if word is None:
+            begun = not self._src.final and _KEY_WORD_BEGUN.match(self._src.buf, at)
+            return None if begun else False
+        fits = level >= 0 and self._stack[level].kind == "{"
+        return fits and self._hints.fits(self._stack, level, word[1])
 
     def _past_space(self, at: int) -> int | None:
         """Where the next character stands that is no space; None if it may still be space."""

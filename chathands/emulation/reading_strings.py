@@ -1,32 +1,19 @@
 """String literals as models write them: which quotes pair, where a string ends, what escapes mean.
 
 The one hard question is whether a quote ends the string or is part of it. It is answered by what
-follows (`ends`, given by the reader, which knows the brackets that are open), never by guessing a
+follows (reading_lookahead.py, which knows the brackets that are open), never by guessing a
 missing end: a string without one is reported as such.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from chathands.emulation.reading_lookahead import Lookahead
 from chathands.emulation.reading_source import Reads, Source
-
-CLOSING: Final[Mapping[str, str]] = {
-    '"': '"”“＂', "'": "'’‘", "“": "”“\"＂", "”": "”“\"＂", "„": "“”\"", "«": "»", "＂": "＂\"”",
-    "‘": "’‘'", "’": "’‘'", "＇": "＇'", "「": "」", "『": "』", "`": "`",
-}  # fmt: skip
-"""Opening mark → the marks that may end the string; the first is the proper one."""
-
-QUOTES: Final = frozenset(CLOSING)
-SMART: Final = frozenset("“”„«»‘’＂＇「」『』")
-FAMILY: Final[Mapping[str, str]] = {
-    **dict.fromkeys("“”„«＂「『", "smart"), **dict.fromkeys("‘’＇", "smart single"),
-    '"': '"', "'": "'", "`": "`", "\\": "escaped", "&": "entity", "<": "token", "»": "smart",
-    "」": "smart", "』": "smart",
-}  # fmt: skip
+from chathands.emulation.reading_tokens import CLOSING, FAMILY
 
 _STOPS: Final = {
     opening: re.compile("[" + re.escape(closing) + r"\\\n]") for opening, closing in CLOSING.items()
@@ -34,12 +21,9 @@ _STOPS: Final = {
 _BARE_FENCE: Final = re.compile(r"\n[ \t]{0,12}(?:`{3,40}|~{3,40})[ \t]{0,12}(?:\r?\n|\Z)")
 _MAYBE_FENCE: Final = re.compile(r"\n[ \t]{0,12}(?:`{0,40}|~{0,40})[ \t]{0,12}\r?\Z")
 _SHUT: Final = re.compile(r"[\]})｝］](?:\s*[\]})｝］])*\s*\Z")
+_LIKE_MEMBER: Final = re.compile(r"""["'”’]\s*[,，]\s*\Z""")
 _NAME_LIKE: Final = re.compile(r"\s*[\w.\-]{1,64}\s*")
 _PATH: Final = re.compile(r"(?:^|[\s'(=])(?:[A-Za-z]:\\|\\\\[\w.$-]+\\)")
-
-
-Ends = Callable[[int, int | None], bool | None]
-"""Lookahead.string_ends for this string: where the text goes on, brackets open inside."""
 
 
 @dataclass(slots=True)
@@ -54,7 +38,7 @@ class Literal:
 def read_quoted(
     src: Source,
     opening: str,
-    ends: Ends,
+    look: Lookahead,
     repairs: dict[str, None],
     *,
     is_key: bool = False,
@@ -67,6 +51,7 @@ def read_quoted(
     name is checked against the declared ones.
     """
     stops = _STOPS[opening]
+    family = FAMILY[opening]
     proper = CLOSING[opening][0]
     body: list[str] = []
     tail = ""
@@ -102,7 +87,7 @@ def read_quoted(
                 return Literal(None)
             mark = src.buf[src.pos : src.pos + 2]
             if mark[1] == proper and _PATH.search(tail):
-                over = ends(src.pos + 2, inner)
+                over = look.string_ends(src.pos + 2, family, inner)
                 if over is None:
                     yield
                     continue
@@ -118,13 +103,16 @@ def read_quoted(
                 return Literal(None)  # `"city":"北京}}` and the fence ends: the quote was forgotten
             whole = False
         else:
-            over = False if depth > 0 and mark in "”’" else ends(at + 1, inner)
+            closes_inner = depth > 0 and mark in "”’"
+            over = False if closes_inner else look.string_ends(at + 1, family, inner)
             if over is None:
                 yield
                 continue
             if over:
                 src.pos += 1
                 text = "".join(body)
+                if inner is not None and _LIKE_MEMBER.search(tail):
+                    return Literal(None)  # `"a","` inside: where this text ends is anyone's guess
                 return Literal(text if raw else unescape(text, opening, repairs))
             if whole:
                 text = "".join(body)
@@ -132,9 +120,18 @@ def read_quoted(
                 if before is not None:
                     repairs["missing_quote"] = None
                     return Literal(before, unquoted=True)
+                if is_key and mark == proper:
+                    return Literal(None)  # no key has a quote in it
+            if inner == 0 and _LIKE_MEMBER.search(tail):
+                names_key = look.key_word_at(at + 1)
+                if names_key is None:
+                    yield
+                    continue
+                if names_key:
+                    return Literal(None)  # `…","timeout"":30`: the next member has begun
             whole = False
             depth += (mark in "“‘") - (mark in "”’" and depth > 0)
-            if mark == opening:
+            if mark == opening or (mark == proper and not closes_inner):
                 repairs["inner_quotes"] = None
                 inner = _brackets("".join(body)) if inner is None else inner
         body.append(mark)
@@ -151,8 +148,11 @@ _ENTITIES: Final = {
 _ENTITY: Final = re.compile(r"&(quot|#34|apos|#39|lt|gt|amp);")
 
 
-def read_wrapped(src: Source, opening: str, ends: Ends, repairs: dict[str, None]) -> Reads[Literal]:
+def read_wrapped(
+    src: Source, opening: str, look: Lookahead, repairs: dict[str, None]
+) -> Reads[Literal]:
     """Read a string in quotes of several characters: `\\"…\\"`, `&quot;…&quot;`, triple quotes."""
+    family = FAMILY[opening[0]]
     stops = _FIXED.get(opening) or (_ESCAPED_QUOTE if opening[0] == "\\" else _ENTITY_QUOTE)
     body: list[str] = []
     while True:
@@ -166,7 +166,9 @@ def read_wrapped(src: Source, opening: str, ends: Ends, repairs: dict[str, None]
                 return Literal(None)
             yield
             continue
-        over = found.group() == opening and (opening in _FIXED or ends(found.end(), None))
+        over = found.group() == opening and (
+            opening in _FIXED or look.string_ends(found.end(), family, None)
+        )
         if over is None:
             yield
             continue

@@ -12,6 +12,20 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+CLOSING: Final[Mapping[str, str]] = {
+    '"': '"”“＂', "'": "'’‘", "“": "”“\"＂", "”": "”“\"＂", "„": "“”\"", "«": "»", "＂": "＂\"”",
+    "‘": "’‘'", "’": "’‘'", "＇": "＇'", "「": "」", "『": "』", "`": "`",
+}  # fmt: skip
+"""Opening quote → the marks that may end the string; the first is the proper one."""
+
+QUOTES: Final = frozenset(CLOSING)
+SMART: Final = frozenset("“”„«»‘’＂＇「」『』")
+FAMILY: Final[Mapping[str, str]] = {
+    **dict.fromkeys("“”„«＂「『", "smart"), **dict.fromkeys("‘’＇", "smart single"),
+    '"': '"', "'": "'", "`": "`", "\\": "escaped", "&": "entity", "<": "token", "»": "smart",
+    "」": "smart", "』": "smart",
+}  # fmt: skip
+
 OPENERS: Final[Mapping[str, str]] = {
     "{": "{", "[": "[", "(": "t", "｛": "{", "［": "[", "（": "t", "【": "[",
 }  # fmt: skip

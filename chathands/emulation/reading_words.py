@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from chathands.emulation.reading_lookahead import Lookahead
 from chathands.emulation.reading_source import Reads, Source
-from chathands.emulation.reading_strings import FAMILY, QUOTES
-from chathands.emulation.reading_tokens import CLOSERS, COMMAS, INVISIBLE, Frame
+from chathands.emulation.reading_tokens import CLOSERS, COMMAS, FAMILY, INVISIBLE, QUOTES, Frame
 
 JSON_WORDS: Final[Mapping[str, Any]] = {"true": True, "false": False, "null": None}
 _WORDS: Final[Mapping[str, Any]] = {
@@ -17,7 +16,7 @@ _WORDS: Final[Mapping[str, Any]] = {
     "undefined": None, "nil": None,
 }  # fmt: skip
 _EDGE: Final = r"""\s,，、;；:：=(（)）{}｛｝\[\]［］【】"“”„＂'‘’`<\\"""
-_WORD: Final = re.compile(rf"[^{_EDGE}]{{1,200}}")
+_WORD: Final = re.compile(rf"(?:[^{_EDGE}]|\\_){{1,200}}")
 _RUN: Final = re.compile(r"""[^,，、;；}｝\]］)）\n"“”＂'`<]+""")
 _JSON_NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d{0,400})(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _NUMBER: Final = re.compile(

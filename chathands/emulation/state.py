@@ -15,6 +15,7 @@ from chathands.conversation import (
     Status,
     Tag,
     ToolCall,
+    ToolChoice,
     ToolResult,
     ToolSpec,
     as_specs,
@@ -163,3 +164,31 @@ def settled_tools(
                 settled.add(result.name)
         group = []
     return settled
+
+
+def effective_choice(
+    choice: ToolChoice, conversation: Conversation, specs: Sequence[ToolSpec]
+) -> ToolChoice:
+    """The choice as it applies now: relaxed to auto once its call has a result in this run.
+
+    A choice that stays forced after its result loops for ever (spring-ai issue 4464). Raises
+    ValueError for a named tool that is not declared.
+    """
+    if choice.kind == "named" and all(spec.name != choice.name for spec in specs):
+        raise ValueError(f"tool {choice.name!r} is chosen but not declared")
+    if choice.kind not in ("required", "named"):
+        return choice
+    answered = {
+        message.result.name
+        for message in conversation[run_start(conversation) + 1 :]
+        if message.result is not None
+    }
+    met = choice.name in answered if choice.kind == "named" else bool(answered)
+    return ToolChoice() if met or not specs else choice
+
+
+def siblings_notice(language: Language, told: Sequence[tuple[str, str]]) -> Message:
+    """Answers calls that did not run beside one that did: name and reason of each."""
+    head = notice(language, "siblings", count=len(told))
+    lines = [notice(language, "sibling", name=name, detail=detail).text for name, detail in told]
+    return Message.user("\n".join([head.text, *lines]), tag=Tag.NOTICE)

@@ -26,13 +26,14 @@ from chathands.conversation import (
     ToolSpec,
     canonical_json,
 )
-from chathands.emulation.claims import has_results, results_since
+from chathands.emulation.claims import has_results
 from chathands.emulation.contract import render_block
 from chathands.emulation.corrections import ONCE, correction
 from chathands.emulation.decision_log import described
 from chathands.emulation.gate import Gate
 from chathands.emulation.history import derived_fence, project
 from chathands.emulation.marks import clean_call, without_marks, without_wrapping
+from chathands.emulation.native import NativeCalls
 from chathands.emulation.outcome import (
     Answer,
     BrokenCall,
@@ -59,10 +60,11 @@ from chathands.emulation.state import (
     State,
     calls_of,
     declared_tools,
+    effective_choice,
     has_tool_history,
     is_notice,
     notice,
-    run_start,
+    siblings_notice,
     state_of,
 )
 from chathands.limits import MAX_CORRECTIONS
@@ -112,7 +114,11 @@ class Turn:
         self._reviews = reviews
         self._max_corrections = max_corrections
         self._fence = fence or derived_fence(self._given)
-        self._choice = self._effective(ToolChoice.of(choice), withdraw)
+        self._choice = (
+            ToolChoice("none")
+            if withdraw
+            else effective_choice(ToolChoice.of(choice), self._given, self._specs)
+        )
         self._transcript: list[Message] = []
         self.log: list[dict[str, Any]] = []
         """One JSON-safe entry per decision, for traces."""
@@ -143,7 +149,7 @@ class Turn:
 
     @property
     def tail(self) -> tuple[Event, ...]:
-        """Under commit `stream`: what became free to leave with the last `finish()`."""
+        """Under commit `stream`: what left with the last `finish()`, whatever its outcome."""
         return tuple(self._tail)
 
     @property
@@ -169,17 +175,13 @@ class Turn:
         self._note("request", messages=len(messages), contract_characters=contract)
         return ModelRequest(messages)
 
-    # --- the reply
-
     def feed(self, piece: Piece) -> list[Event]:
         """Take a piece of the reply; what may leave now comes back (nothing under `finish`)."""
         if isinstance(piece, Thinking):
             self._thought += piece.text
             return []
         if isinstance(piece, NativeCall):
-            call = self._native.setdefault(piece.index, ["", ""])
-            call[0] += piece.name or ""
-            call[1] += piece.arguments
+            self._native.add(piece)
             return []
         assert isinstance(piece, Text)
         self._raw.append(piece.text)
@@ -193,7 +195,10 @@ class Turn:
         if self._ended:
             raise RuntimeError("this turn has ended")
         self._tail = []
-        events = self._native_events()
+        events: list[Event] = []
+        for block in self._native.blocks():
+            self._raw.append(block)
+            events += self._scanner.feed(block)
         last, parsed = self._scanner.close(finish_reason)
         self._tail += self._pass_on([*events, *last])
         if self._scanner.retracted and not self._gate.reply_opened:
@@ -226,24 +231,6 @@ class Turn:
     def _so_far(self) -> tuple[Message, ...]:
         return (*self._given, *self._transcript)
 
-    def _effective(self, choice: ToolChoice, withdraw: str | None) -> ToolChoice:
-        if withdraw is not None:
-            return ToolChoice("none")
-        if choice.kind == "named" and choice.name not in self._by_name:
-            raise ValueError(f"tool {choice.name!r} is chosen but not declared")
-        if choice.kind in ("required", "named"):
-            # A choice that stays forced after its result loops for ever.
-            names = {
-                message.result.name
-                for _, message in results_since(self._given, run_start(self._given))
-                if message.result is not None
-            }
-            if (choice.name in names) if choice.kind == "named" else names:
-                return ToolChoice()
-            if choice.kind == "required" and not self._specs:
-                return ToolChoice()
-        return choice
-
     def _say_choice(self, withdraw: str | None) -> None:
         kind = withdraw or self._choice.kind
         if kind == "auto" or not (self._specs or has_tool_history(self._given)):
@@ -260,7 +247,7 @@ class Turn:
             language=self._language,
         )
         self._raw: list[str] = []
-        self._native: dict[int, list[str]] = {}
+        self._native = NativeCalls()
         self._thought = ""
         self._gate.next_reply()
 
@@ -279,18 +266,6 @@ class Turn:
             self._gate.hold_reply()
         return out
 
-    def _native_events(self) -> list[Event]:
-        """Native calls in emulated mode are calls the model wrote: read like any other block."""
-        events: list[Event] = []
-        for _, (name, arguments) in sorted(self._native.items()):
-            block = (
-                f'\n```json action\n{{"tool": {canonical_json(name)}, '
-                f'"parameters": {arguments.strip() or "{}"}}}\n```\n'
-            )
-            self._raw.append(block)
-            events += self._scanner.feed(block)
-        return events
-
     def _cleaned(self, parsed: ParsedReply) -> ParsedReply:
         thought = self._thought + parsed.thought
         calls = tuple(clean_call(call, self._fence) for call in parsed.calls)
@@ -304,7 +279,7 @@ class Turn:
         choice = self._choice
         if choice.kind == "none" or (choice.kind == "named" and call.name != choice.name):
             return False
-        if Reason.UNGROUNDED in self._reviews:
+        if self._reviews & {Reason.UNGROUNDED, Reason.UNBACKED_FIGURE}:
             return False
         return not self._is_doubtful(call)
 
@@ -392,9 +367,7 @@ class Turn:
         if reason is Reason.UNGROUNDED:
             return Calls(parsed.text, parsed.calls, parsed.broken)
         if reason is Reason.UNCONFIRMED:
-            effects = {
-                self._by_name[c.name].side_effect for c in parsed.calls if c.name in self._by_name
-            }
+            effects = {self._effect_of(call) for call in parsed.calls}
             if again or "local" not in effects:
                 return Calls(parsed.text, parsed.calls, parsed.broken)
         forced = self._choice.kind in ("required", "named")
@@ -420,17 +393,8 @@ class Turn:
             text = "" if self._gate.muted and calls else self._gate.text
         self._transcript.append(Message.assistant(text, calls))
         if isinstance(outcome, Calls) and outcome.broken:
-            words = [
-                notice(
-                    self._language,
-                    "sibling",
-                    name=broken.name or "?",
-                    detail=broken.detail or broken.reason.value,
-                ).text
-                for broken in outcome.broken
-            ]
-            head = notice(self._language, "siblings", count=len(words))
-            self._transcript.append(replace(head, text="\n".join([head.text, *words])))
+            told = [(b.name or "?", b.detail or b.reason.value) for b in outcome.broken]
+            self._transcript.append(siblings_notice(self._language, told))
         return outcome
 
     def _note(self, event: str, **values: Any) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from chathands.agent import Corrected, Finished, Question, RoundStarted, RunStarted, Withdrawn
 from chathands.agent.events import new_run_id
+from chathands.emulation.outcome import Text
 from chathands.errors import (
     UpstreamAuthError,
     UpstreamBusy,
@@ -224,7 +225,7 @@ async def test_garbage_for_a_reply_ends_in_a_sentence(tmp_path):
 
 async def test_an_endless_reply_is_cut(tmp_path):
     def endless(_):
-        return ["废话" * 5000] * 400
+        return [Text("废话" * 5000)] * 400
 
     async with world(tmp_path, endless, READ) as w:
         finished = await w.ask("看看库存")

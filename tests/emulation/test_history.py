@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -336,12 +338,12 @@ def test_roles_alternate_and_nothing_is_lost_or_raised(kinds):
     messages = shown(build(kinds)[-1])
     assert messages[0].role is Role.SYSTEM
     roles = [m.role for m in messages[1:]]
-    assert all(one is not other for one, other in zip(roles, roles[1:], strict=False))
+    assert all(one is not other for one, other in pairwise(roles))
 
 
 @settings(max_examples=150)
 @given(st.lists(st.sampled_from(["round", "two", "missing", "rejected", "orphan"]), max_size=7))
 def test_within_a_run_each_request_starts_with_the_one_before(kinds):
     requests = [shown(conversation) for conversation in build(kinds)]
-    for before, after in zip(requests, requests[1:], strict=False):
+    for before, after in pairwise(requests):
         assert after[: len(before)] == before

@@ -352,6 +352,11 @@ def test_soft_evidence_is_asked_about_once_and_then_left_to_the_model():
         Retry(Reason.MISSED_CALL, "effect_missing", "send_note"),
         Answer("各位同事：明天放假。"),
     ]
+    turn, _ = play("各位：明天放假。", conversation=conversation)
+    assert "原样再写一遍" in turn.transcript[1].text
+    assert play("各位：明天放假。", "各位：明天放假。", conversation=conversation)[1][1] == Answer(
+        "各位：明天放假。"
+    )
 
 
 # --- thinking and native calls

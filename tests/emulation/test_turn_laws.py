@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -88,10 +90,10 @@ def test_within_a_run_each_request_starts_with_the_whole_previous_one(script):
             status = script["statuses"][at % len(script["statuses"])]
             at += 1
             conversation.append(Message.tool(ToolResult(call.id, call.name, status, f"结果{at}")))
-    for before, after in zip(sent, sent[1:], strict=False):
+    for before, after in pairwise(sent):
         assert after[: len(before)] == before
         roles = [message.role for message in after[1:]]
-        assert all(one is not two for one, two in zip(roles, roles[1:], strict=False))
+        assert all(one is not two for one, two in pairwise(roles))
         assert after[-1].role is Role.USER
 
 
@@ -100,7 +102,7 @@ def split_replies(draw):
     text = "".join(draw(st.lists(st.sampled_from([*REPLIES, "\n", "好的。", "嗯"]), max_size=3)))
     cuts = draw(st.lists(st.integers(0, max(len(text), 1)), max_size=8))
     bounds = [0, *sorted(cuts), len(text)]
-    return text, [text[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    return text, [text[a:b] for a, b in pairwise(bounds)]
 
 
 @settings(max_examples=200, deadline=None)

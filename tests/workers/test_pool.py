@@ -255,3 +255,12 @@ def test_children_die_with_a_parent_that_was_killed() -> None:
     ended, _, _ = select.select([child], [], [], 10)
     os.close(child)
     assert ended
+
+
+async def test_a_child_of_a_large_parent_still_stays_warm(pool: WorkerPool) -> None:
+    ballast = bytearray(300 * 1024 * 1024)
+    for page in range(0, len(ballast), 4096):  # it counts as resident once it is written to
+        ballast[page] = 1
+    pids = [(await probe(pool, "echo"))["pid"] for _ in range(2)]
+    assert pids[0] == pids[1]
+    assert ballast[0] == 1

@@ -17,10 +17,9 @@ from chathands.emulation.dialects.openings import WINDOW, Opening, name_label, o
 from chathands.emulation.dialects.words import CONTRACT_INFO, DATA_INFO, MARKED_INFO
 from chathands.emulation.dialects.yaml_body import NotYaml, read_yaml
 from chathands.emulation.reading_envelope import calls_in
-from chathands.emulation.reading_found import Block, Found
+from chathands.emulation.reading_found import GUESSED, Block, Found
 from chathands.emulation.reading_source import Reads, Source, run
-from chathands.emulation.reading_strings import QUOTES
-from chathands.emulation.reading_tokens import CLOSERS, COMMAS, OPENERS, SPACE, State
+from chathands.emulation.reading_tokens import CLOSERS, COMMAS, OPENERS, QUOTES, SPACE, State
 from chathands.emulation.reading_tools import Tools
 from chathands.emulation.reading_words import skip_comment
 from chathands.limits import MAX_CALLS
@@ -123,6 +122,10 @@ def read_body(
         before = src.offset
         if char in OPENERS or char in QUOTES or char in "\\&":
             found, state = yield from read_values(src, tools)
+            if not found and block.found and not GUESSED.isdisjoint(block.found[-1].repairs):
+                # a value without a name behind one that was closed by guess belongs to that one
+                block.found[-1].state = State.BROKEN
+                block.found[-1].detail = "brackets that do not fit"
         elif char == "<" and not ((yield from src.need(4)) and src.buf.startswith("<!--", src.pos)):
             region = yield from Region(src, tools).read("tag")
             found, state = region.found, State.EMPTY if region.plain else State.WHOLE

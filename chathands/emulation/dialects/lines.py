@@ -96,7 +96,7 @@ def line_is_over(src: Source, tools: Tools) -> Reads[bool]:
     """Pass over closers and separators; whether nothing else stands on the line."""
     while (yield from src.need(1)):
         char = src.buf[src.pos]
-        if char in CLOSERS or char in COMMAS or char in " \t\r\ufeff\u200b":
+        if char in CLOSERS or char in COMMAS or char in " \t\r.。\ufeff\u200b":
             src.pos += 1
             continue
         return char == "\n" or char in "`<"

@@ -39,6 +39,7 @@ _ASCII: Final = str.maketrans("｛｝［］（）：，“”„＂‘’＇【�
 _STRONG_KEYS: Final = frozenset(
     {"parameters", "arguments", "args", "params", "param", "toolcalls", "functioncalls", "functioncall",
      "toolcall", "tooluses", "toolinput", "actioninput", "thought", "thoughts", "thinking", "reasoning",
+     "step", "steps", "步骤",
      "参数", "思考", "工具调用"}
 )  # fmt: skip
 _HOLDERS: Final = frozenset({"tool", "function", "action"}) | (WRAPPERS - NAME_KEYS)
@@ -52,7 +53,8 @@ _SCALAR: Final = re.compile(
     r"""(?:"(?:[^"\\]|\\.){0,60}"|'[^'\n]{0,60}'|[\w.+\-]{1,40})\s*(?:,|(?=\}))"""
 )
 _FIRST: Final = re.compile(r"[\w{\[(\\`*>\"'✿｛［（【“]")
-_HALF_QUOTE: Final = re.compile(r"(?:\\|&[a-z]{0,4})\Z")
+_HALF: Final = re.compile(r"(?:\\|&[a-z]{0,4})\Z")
+"""What may become an escaped quote or underscore with the next character."""
 _QUOTED_NAME: Final = re.compile(r"""([\w.\-]{1,60})["'],\s?\{""")
 _CALL: Final = re.compile(r"(?:>>>\s?|await\s)?(?:print\()?+([^\W\d][\w.]{0,120})\(")
 _CALL_BEGUN: Final = re.compile(r"(?:>>>\s?|await\s)?(?:print\()?([^\W\d][\w.]{0,120})?\Z")
@@ -75,7 +77,8 @@ def opening(text: str, tools: Tools, final: bool) -> Opening | Literal[False] | 
     if text and not _FIRST.match(text):
         return False
     enough = final or len(text) >= WINDOW
-    answer = _opening(text.translate(_ASCII), tools, enough)
+    plain = _HALF.sub("", text.translate(_ASCII)).replace("\\_", "_")
+    answer = _opening(plain, tools, enough)
     return False if answer is None and enough else answer
 
 
@@ -103,7 +106,7 @@ def _opening(text: str, tools: Tools, enough: bool) -> Answer:
 
 def _object(text: str, tools: Tools, enough: bool) -> Answer:
     """An object is one of ours if its first keys lead to a declared name or to arguments."""
-    text = _HALF_QUOTE.sub("", text).replace('\\"', '"').replace("&quot;", '"')
+    text = text.replace('\\"', '"').replace("&quot;", '"')
     spot = len(text) - len(text.lstrip(" \t\r\n[({"))
     for _ in range(8):
         key = _KEY.match(text, spot)

@@ -28,6 +28,7 @@ _WEAKER: Final = tuple(_group(name) for name in ("instruction", "refusal", "reca
 _COMMITMENT: Final = _group("commitment")
 _NOW: Final = _group("now")
 _RESULTS: Final = _group("results")
+_INVENTIONS: Final = _group("inventions")
 _SENTENCE: Final = re.compile(r"[。！？!?；;\n]+|(?<=[a-z0-9)\]\"'])\.(?=\s|$)")
 
 
@@ -53,9 +54,12 @@ def is_quoted(lead: str) -> bool:
     return False
 
 
-def names_a_result(text: str) -> bool:
-    """Whether the text claims to be what a tool gave back, which no model can know."""
-    return _RESULTS.search(text) is not None
+def names_a_result(text: str, *, after_call: bool) -> bool:
+    """Whether the text claims to be what a tool gave back, which no model can know.
+
+    Behind a call every `Output:` does; before the first one only what can be nothing else.
+    """
+    return (_RESULTS if after_call else _INVENTIONS).search(text) is not None
 
 
 def _last(pattern: re.Pattern[str], text: str) -> int:

@@ -1,0 +1,158 @@
+"""What leaves a reply: text, calls, broken calls; and where the batch of calls ends."""
+
+from __future__ import annotations
+
+import hashlib
+
+from chathands.conversation import ToolCall, canonical_json
+from chathands.emulation.dialects.quotation import LEAD, is_quoted, names_a_result
+from chathands.emulation.outcome import BrokenCall, CallReady, Event, ParsedReply, TextDelta
+from chathands.emulation.reading_found import Block
+from chathands.emulation.reading_judge import Accepted, Judge
+from chathands.limits import BATCH_PROSE, HOLD_CHARACTERS, MAX_CALLS
+
+_WHITE = " \t\r\n\f\v\ufeff\u200b\u2028\u2029"
+
+
+class Outlet:
+    """Takes text and blocks in the order of the reply and keeps what they come to.
+
+    `events` are those nobody has fetched yet.
+    """
+
+    def __init__(self, judge: Judge, position: int) -> None:
+        self.events: list[Event] = []
+        self.calls: list[ToolCall] = []
+        self.thought: list[str] = []
+        self.cut_off = False
+        """The model was stopped by its length limit."""
+        self.invented = False
+        """A tool's result was made up; no call after it may run."""
+        self.over = False
+        """The batch has ended; the rest of the reply counts for nothing."""
+        self.retracted = False
+        """Text that had left turned out to be thinking."""
+        self._judge = judge
+        self._position = position
+        self._said: list[str] = []
+        self._blank: list[str] = []
+        """White space that leaves only when text follows it."""
+        self._recent: list[str] = []
+        """The last text said, enough of it to look back at; see `lead`."""
+        self._aside: str | None = None
+        """Text since the last block of the batch; None before the first."""
+        self._broken: list[BrokenCall] = []
+        self._no_tool = False
+        self._seen: set[tuple[str, str]] = set()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was said or called so far."""
+        return not self._said and self._aside is None
+
+    def reading(self, finish_reason: str | None) -> ParsedReply:
+        """The whole reply."""
+        return ParsedReply(
+            "".join(self._said),
+            tuple(self.calls),
+            tuple(self._broken),
+            "".join(self.thought).strip(),
+            finish_reason,
+            self._no_tool and not self.calls,
+        )
+
+    def say(self, text: str) -> None:
+        """Text that is for people: out it goes. Inside a batch it is dropped and counted."""
+        if not text or self.over:
+            return
+        body = text.rstrip(_WHITE)
+        blank = text[len(body) :]
+        if self._aside is not None:
+            if body or not self._aside[-1:].isspace():
+                self._aside += text
+            elif "\n" in text:
+                self._aside = self._aside.rstrip() + "\n"
+            self.over = len(self._aside.strip()) > BATCH_PROSE
+            return
+        self._recent.append(text)
+        if not self._said:
+            body = body.lstrip(_WHITE)
+        if body:
+            if self._blank:
+                body = "".join(self._blank) + body
+                self._blank.clear()
+            self._said.append(body)
+            self.events.append(TextDelta(body))
+        if self._said and blank:
+            self._blank.append(blank)
+
+    def lead(self) -> str:
+        """The last characters of text before the place where we are."""
+        lead = "".join(self._recent)[-LEAD:]
+        self._recent = [lead]
+        return lead
+
+    def end_batch(self) -> None:
+        """Something came that is more than a few words between two blocks."""
+        self.over = self.over or self._aside is not None
+
+    def invent(self) -> None:
+        """A tool's result was made up here."""
+        self.invented = True
+        self.end_batch()
+
+    def is_shown(self) -> bool:
+        """Whether a block here is shown, not meant. Inside a batch that is its end."""
+        if self.invented:
+            return True
+        if self._aside is None:
+            return is_quoted(self.lead())
+        if names_a_result(self._aside, after_call=True) or is_quoted(self._aside):
+            self.over = True
+        return self.over
+
+    def take(self, block: Block, raw: str) -> bool:
+        """Judge a block and keep what it comes to; False if it is text."""
+        verdict = self._judge.block(block, raw, cut_off=self.cut_off)
+        if verdict.is_text:
+            return False
+        if verdict.answer is not None and not verdict.calls:
+            self._no_tool = True
+            if self._said and verdict.answer and not self._blank:
+                self._blank.append("\n")
+            self.say(verdict.answer)
+        self._broken += verdict.broken
+        for accepted in verdict.calls:
+            self._call(accepted)
+        self._aside = ""
+        return True
+
+    def retract(self) -> bool:
+        """A lone `</think>`: in the opening it says that all before it was thinking, later nothing."""
+        said = "".join(self._said)
+        if len(said) > HOLD_CHARACTERS or self._aside is not None:
+            return False
+        self.thought.append(said)
+        self.retracted = bool(said)
+        self._said.clear()
+        self._recent.clear()
+        self._blank.clear()
+        return True
+
+    def _call(self, accepted: Accepted) -> None:
+        arguments = canonical_json(accepted.arguments)
+        key = (accepted.name, arguments)
+        if key in self._seen or len(self.calls) >= MAX_CALLS:
+            return
+        self._seen.add(key)
+        identity = f"{self._position}\n{len(self.calls)}\n{accepted.name}\n{arguments}"
+        digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
+        call = ToolCall(
+            f"call_{digest[:12]}",
+            accepted.name,
+            accepted.arguments,
+            accepted.confidence,
+            accepted.repairs,
+        )
+        self.calls.append(call)
+        self.events.append(CallReady(call))

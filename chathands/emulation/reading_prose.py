@@ -1,0 +1,350 @@
+"""Walks over a reply once and tells prose from what may be more than prose.
+
+Blocks begin at the start of a line, behind a colon that announces them, or with marks of their own.
+The forms are in `dialects/`; here is only where they may stand. What was read as a block and turns
+out to be none is said as the text it is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from chathands.emulation.dialects import tags
+from chathands.emulation.dialects.fences import (
+    FenceKind,
+    fence_kind,
+    peek_content,
+    read_body,
+    read_info,
+)
+from chathands.emulation.dialects.lines import read_line
+from chathands.emulation.dialects.markup import Region
+from chathands.emulation.dialects.openings import WINDOW, Opening, name_label, opening
+from chathands.emulation.dialects.quotation import names_a_result
+from chathands.emulation.dialects.tags import Tag, peek_known_tag
+from chathands.emulation.reading_found import Block
+from chathands.emulation.reading_outlet import Outlet
+from chathands.emulation.reading_passing import pass_element, pass_fence, pass_line, pass_value
+from chathands.emulation.reading_source import Reads, Source
+from chathands.emulation.reading_tools import Tools
+
+_BLANKS: Final = re.compile("[ \t\r\ufeff\u200b\u2060]*")
+_NEXT: Final = re.compile(r"[\n`｀<:：\[]")
+_NEXT_IN_CODE: Final = re.compile(r"[\n`]")
+_MARKS: Final = re.compile(r"`+|｀+|~+|'+")
+_LONGEST_MARKS: Final = 40
+_TOKENS: Final = ("[TOOL_CALLS]", "[THINK]")
+_CHANNEL: Final = re.compile(
+    r"<\|channel\|>([^<]{0,100})(?:<\|constrain\|>\s?\w{0,12})?<\|message\|>"
+)
+_THOUGHT_END: Final = re.compile(
+    r"</\s?(?:\w{1,12}:)?(?:" + "|".join(sorted(tags.THINKING)) + r")\s?>|"
+    r"\[/THINK\]|◁/think▷|<\|end\|>|<\|start\|>",
+    re.IGNORECASE,
+)
+
+
+class Prose:
+    """The coroutine over a reply: `walk()` yields when it needs more text."""
+
+    def __init__(self, src: Source, tools: Tools, outlet: Outlet) -> None:
+        self._src = src
+        self._tools = tools
+        self._out = outlet
+        self._line_start = True
+        self._code = 0
+        """Length of the run of backticks that opened inline code on this line."""
+
+    def walk(self, *, inside_thinking: bool) -> Reads[None]:
+        """Read the whole reply."""
+        src = self._src
+        yield
+        if inside_thinking:
+            yield from self._think()
+        while True:
+            if self._out.over:
+                src.pos = len(src.buf)
+            if src.pos == len(src.buf):
+                if src.final:
+                    return
+                yield
+            elif self._line_start:
+                yield from self._begin_line()
+            else:
+                yield from self._go_on()
+
+    def _begin_line(self) -> Reads[None]:
+        """At the start of a line, where blocks begin."""
+        src = self._src
+        self._say_blanks()
+        if src.pos == len(src.buf):
+            return
+        char = src.buf[src.pos]
+        if char in "`｀~'" and (yield from self._fence(line_start=True)):
+            return
+        if char == "<" and (yield from self._tag(line_start=True)):
+            return
+        if char == "[" and (yield from self._token()):
+            return
+        if char == ">":
+            yield from src.need(3)
+            if not src.buf.startswith(">>>", src.pos):  # a quoted line; `>>>` is a prompt
+                self._line_start = False
+                yield from pass_line(src, self._out.say)
+                return
+        if char not in "\n<`｀" and (yield from self._bare(after_colon=False)):
+            return
+        self._line_start = False
+        if char in "{[":
+            yield from pass_value(src, self._out.say)
+
+    def _go_on(self) -> Reads[None]:
+        """Inside a line."""
+        src = self._src
+        found = (_NEXT_IN_CODE if self._code else _NEXT).search(src.buf, src.pos)
+        spot = found.start() if found else len(src.buf)
+        self._out.say(src.buf[src.pos : spot])
+        src.pos = spot
+        if found is None:
+            return
+        mark = found.group()
+        if mark in "`｀" and (yield from self._fence(line_start=False)):
+            return
+        if mark == "<" and (yield from self._tag(line_start=False)):
+            return
+        if mark == "[" and (yield from self._token()):
+            return
+        self._out.say(mark)
+        src.pos += 1
+        if mark == "\n":
+            self._line_start = True
+            self._code = 0
+        elif mark in ":：":
+            yield from self._after_colon()
+
+    def _after_colon(self) -> Reads[None]:
+        """A colon may announce a block on its line, or a result that nobody can know yet."""
+        src = self._src
+        lead = self._out.lead()
+        line = lead[lead.rfind("\n") + 1 :]
+        if len(line) < 60 and names_a_result(line, after_call=False):
+            self._out.invented = True
+        self._say_blanks()
+        while src.pos == len(src.buf) and not src.final:
+            yield
+            self._say_blanks()
+        is_key = line[-2:-1] in ('"', "'", "”")
+        if src.pos < len(src.buf) and not is_key and src.buf[src.pos] not in "\n<`｀:：":
+            yield from self._bare(after_colon=True)
+
+    def _say_blanks(self) -> None:
+        src = self._src
+        spot = _BLANKS.match(src.buf, src.pos).end()  # type: ignore[union-attr]
+        self._out.say(src.buf[src.pos : spot])
+        src.pos = spot
+
+    # --- fences
+
+    def _fence(self, *, line_start: bool, label: int = 0) -> Reads[bool]:
+        """Take a run of backticks and what it opens; False if it opens nothing here.
+
+        `label` is the length of a label just read, which belongs to the block if there is one.
+        """
+        src = self._src
+        marks = _MARKS.match(src.buf, src.pos)
+        while marks and marks.end() == len(src.buf) and len(marks.group()) < _LONGEST_MARKS:
+            if src.final:
+                break
+            yield
+            marks = _MARKS.match(src.buf, src.pos)
+        if marks is None:
+            return False
+        mark, width = marks.group()[0], len(marks.group())
+        if mark in "~'" and (width < 3 or not line_start):
+            return False
+        short = width < 3 and not (width == 2 and line_start)
+        if short or width >= _LONGEST_MARKS or self._code:
+            self._inline_code(marks.group())
+            return True
+        start = src.offset
+        if not label:
+            src.mark()
+        src.pos = marks.end()
+        taken = yield from self._fenced(start - label, mark, width)
+        if not taken:
+            src.rewind(start)
+            self._out.say(src.since(start - label))
+        src.release()
+        self._line_start = False
+        if not taken and (width < 3 or mark == "'"):
+            self._inline_code(marks.group())
+        elif not taken:
+            self._out.end_batch()
+            yield from pass_fence(src, self._out.say, mark, width)
+        return True
+
+    def _fenced(self, start: int, mark: str, width: int) -> Reads[bool]:
+        """Read the fence whose marks were just read as a block; False if it is text."""
+        src = self._src
+        info = yield from read_info(src)
+        kind = fence_kind(info) if info is not None else FenceKind.OTHER
+        if (width < 3 or mark == "'") and kind is not FenceKind.CONTRACT:
+            return False
+        if kind is FenceKind.OTHER or self._out.is_shown():
+            return False
+        begins: Opening | bool = True
+        if kind is FenceKind.DATA:
+            begins = yield from peek_content(src, self._tools)
+            # tags in a fence are more often an explanation: they must be all there is
+            if begins is False or (begins is True and not self._out.is_empty):
+                return False
+        block = yield from read_body(src, self._tools, mark, width, kind, begins)
+        return self._out.take(block, src.since(start))
+
+    def _inline_code(self, marks: str) -> None:
+        self._out.say(marks)
+        self._src.pos += len(marks)
+        self._line_start = False
+        if marks[0] == "`" and self._code in (0, len(marks)):
+            self._code = 0 if self._code else len(marks)
+
+    # --- tags and tokens
+
+    def _tag(self, *, line_start: bool) -> Reads[bool]:
+        """Take a tag that means something, with what it opens; False: it is text."""
+        src = self._src
+        tag = yield from peek_known_tag(src, self._tools)
+        if tag is None:
+            return False
+        name = tag.name
+        if name in tags.THINKING:
+            return (yield from self._thinking_tag(tag, line_start=line_start))
+        if name in tags.QUOTING:
+            if tag.closing:
+                return False
+            self._line_start = False
+            yield from pass_element(src, self._out.say, name, tag.width)
+        elif name in tags.RESULTS:
+            src.pos += tag.width
+            self._out.invent()
+        elif name in tags.TURNS:
+            self._out.over = True  # the model goes on as somebody else
+        elif name in tags.STOPS or name in tags.CLOSE or tag.closing:
+            src.pos += tag.width
+        elif name != "channel" or not (yield from self._channel(tag)):
+            return (yield from self._region(name, tag.width))
+        return True
+
+    def _region(self, form: str, width: int) -> Reads[bool]:
+        """Read the calls behind a tag or token of this width."""
+        src = self._src
+        if self._out.is_shown():
+            return False
+        start = src.offset
+        src.mark()
+        block = yield from Region(src, self._tools).read(form)
+        if not self._out.take(block, src.since(start)):
+            if block.plain:  # the tag alone is text, what follows is read as usual
+                src.rewind(start + width)
+            self._out.say(src.since(start))
+        src.release()
+        self._line_start = False
+        return True
+
+    def _token(self) -> Reads[bool]:
+        """Take `[TOOL_CALLS]` and the calls behind it, or `[THINK]` and the thinking."""
+        src = self._src
+        while True:
+            rest = src.buf[src.pos : src.pos + 12]
+            token = next((t for t in _TOKENS if t.startswith(rest) or rest.startswith(t)), None)
+            if token is None or (len(rest) < len(token) and src.final):
+                return False
+            if len(rest) >= len(token):
+                break
+            yield
+        if token == "[THINK]":
+            src.pos += len(token)
+            yield from self._think()
+            return True
+        return (yield from self._region("tool_calls", len(token)))
+
+    def _channel(self, tag: Tag) -> Reads[bool]:
+        """Take the header of a gpt-oss message; False if it addresses a tool."""
+        src = self._src
+        while not (header := _CHANNEL.match(src.buf, src.pos)):
+            if src.final or len(src.buf) - src.pos > 160:
+                src.pos += tag.width
+                return True
+            yield
+        if "to=" in header[1]:
+            return False
+        src.pos = header.end()
+        self._line_start = True
+        if header[1].strip().startswith("analysis"):
+            yield from self._think()
+        return True
+
+    # --- lines of their own
+
+    def _bare(self, *, after_colon: bool) -> Reads[bool]:
+        """Take a call that stands in lines of its own, or behind a colon to the line's end."""
+        src = self._src
+        while True:
+            window = src.buf[src.pos : src.pos + WINDOW]
+            begins = opening(window, self._tools, src.final)
+            if begins is not None:
+                break
+            yield
+        if not begins or (after_colon and begins is Opening.LABEL) or self._out.is_shown():
+            return False
+        start = src.offset
+        src.mark()
+        width = name_label(window) if begins is Opening.LABEL else 0
+        if width and window.startswith("```", width):
+            src.pos += width
+            return (yield from self._fence(line_start=True, label=width))
+        block = yield from read_line(src, begins, self._tools)
+        if after_colon:
+            _tag_all(block, "inline")
+        if not self._out.take(block, src.since(start)):
+            self._out.say(src.since(start))
+        src.release()
+        self._line_start = False
+        return True
+
+    # --- thinking
+
+    def _thinking_tag(self, tag: Tag, *, line_start: bool) -> Reads[bool]:
+        src = self._src
+        if tag.closing:
+            if not self._out.retract():
+                return False
+            src.pos += tag.width
+            self._line_start = True
+            return True
+        if not line_start and not self._out.is_empty:
+            return False  # a word in a sentence
+        src.pos += tag.width
+        yield from self._think()
+        return True
+
+    def _think(self) -> Reads[None]:
+        """Set aside everything up to the end of the thinking; to the end of the reply if none."""
+        src = self._src
+        while True:
+            found = _THOUGHT_END.search(src.buf, src.pos)
+            upto = found.start() if found else len(src.buf)
+            if not found and not src.final:
+                upto = max(src.pos, upto - 32)  # the end's first characters may be here
+            self._out.thought.append(src.buf[src.pos : upto])
+            src.pos = found.end() if found else upto
+            if found or src.final:
+                self._line_start = True
+                return
+            yield
+
+
+def _tag_all(block: Block, tag: str) -> None:
+    for found in block.found:
+        found.repairs[tag] = None
