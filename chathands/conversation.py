@@ -152,14 +152,19 @@ class Message:
     result: ToolResult | None = None
     images: tuple[Image, ...] = ()
     tag: Tag = Tag.PLAIN
+    head: str = ""
+    """Our own lines before a user's text in the prompt (time, asker, files): known to the model,
+    but nothing the person said."""
 
     @classmethod
     def system(cls, text: str) -> Self:
         return cls(Role.SYSTEM, text)
 
     @classmethod
-    def user(cls, text: str, *, images: Sequence[Image] = (), tag: Tag = Tag.PLAIN) -> Self:
-        return cls(Role.USER, text, images=tuple(images), tag=tag)
+    def user(
+        cls, text: str, *, head: str = "", images: Sequence[Image] = (), tag: Tag = Tag.PLAIN
+    ) -> Self:
+        return cls(Role.USER, text, images=tuple(images), tag=tag, head=head)
 
     @classmethod
     def assistant(cls, text: str, calls: Sequence[ToolCall] = (), *, tag: Tag = Tag.PLAIN) -> Self:

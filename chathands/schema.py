@@ -164,8 +164,8 @@ class Schema:
         node = _Node()
         self._nodes[id(schema)] = (node, schema)
         flat = self._flat(schema)
-        types = flat.get("type", ())
-        node.types = (types,) if isinstance(types, str) else tuple(types or ())
+        types = flat.get("type")
+        node.types = (types,) if isinstance(types, str) else tuple(types) if types else ()
         allowed = [flat["const"]] if "const" in flat else flat.get("enum")
         if schema is False:
             node.allowed = ()
@@ -184,15 +184,18 @@ class Schema:
         properties = flat.get("properties")
         if isinstance(properties, Mapping):
             node.properties = {name: self._compile(part) for name, part in properties.items()}
-        node.required = tuple(n for n in flat.get("required") or () if isinstance(n, str))
+        required = flat.get("required")
+        if isinstance(required, list | tuple):
+            node.required = tuple(name for name in required if isinstance(name, str))
         extra = flat.get("additionalProperties")
         node.extra = self._compile(extra) if isinstance(extra, Mapping) else None
         if "patternProperties" not in flat and not isinstance(extra, Mapping) and extra is not True:
             node.unknown = "refuse" if extra is False else "drop" if node.properties else "keep"
         if isinstance(flat.get("items"), Mapping):
             node.items = self._compile(flat["items"])
-        branches = flat.get("anyOf") or flat.get("oneOf") or ()
-        node.branches = tuple(self._compile(branch) for branch in branches)
+        branches = flat.get("anyOf") or flat.get("oneOf")
+        if isinstance(branches, list | tuple):
+            node.branches = tuple(self._compile(branch) for branch in branches)
         return node
 
     # --- checking

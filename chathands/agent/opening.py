@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
+from collections.abc import Sequence
 from datetime import datetime
 
 from chathands.agent import memory
 from chathands.agent.deadline import Deadline
 from chathands.agent.events import OnEvent, Question
-from chathands.agent.prompts import persona, question_text
+from chathands.agent.prompts import FILES_SHOWN, persona, question_head, question_text
 from chathands.agent.run import Run
 from chathands.agent.suspension import StoredRun
 from chathands.agent.trace import RunTrace
 from chathands.agent.turns import TurnSetup
-from chathands.conversation import Message
+from chathands.conversation import Message, ToolSpec
 from chathands.emulation.outcome import ModelRequest
 from chathands.settings import Settings
 from chathands.store import Store
-from chathands.toolbox import Caller, Policy, Registry, RunScope
+from chathands.toolbox import Caller, FileRoots, Policy, Registry, RunScope
+
+_log = logging.getLogger(__name__)
+
+FILE_PARAMETER = "file_path"
+"""A tool with this parameter reads what FileRoots gives."""
 
 
 class Opening:
@@ -70,14 +77,16 @@ class Opening:
             question.conversation, self._settings.store.history_rounds
         )
         history = memory.recall(rounds)
-        head = question_text(
-            question.text,
+        language = self._settings.model.language
+        generation = self._registry.current
+        tools = generation.visible_to(question.caller, self._policy)
+        head = question_head(
             now=question.now or datetime.now(),
             name=question.name or question.caller.name,
-            quoted=question.quoted,
-            language=self._settings.model.language,
+            files=await self._files(question.caller, tools),
+            language=language,
         )
-        generation = self._registry.current
+        text = question_text(question.text, quoted=question.quoted, language=language)
         scope = RunScope(
             run_id=run_id,
             caller=question.caller,
@@ -90,10 +99,10 @@ class Opening:
         )
         return Run(
             question=question,
-            conversation=[*history, Message.user(head)],
+            conversation=[*history, Message.user(text, head=head)],
             question_at=len(history),
             scope=scope,
-            tools=generation.visible_to(question.caller, self._policy),
+            tools=tools,
             deadline=deadline,
             setup=self._setup(secrets.token_hex(4)),
             trace=trace,
@@ -138,6 +147,20 @@ class Opening:
         tools = self._registry.current.visible_to(anybody, self._policy)
         setup = self._setup("")
         return setup.build([Message.user("你好")], tools).request()
+
+    async def _files(self, caller: Caller, tools: Sequence[ToolSpec]) -> list[str]:
+        """Names of the files the asker's tools can open, newest first; none without such a tool."""
+        if not any(FILE_PARAMETER in spec.parameters.get("properties", {}) for spec in tools):
+            return []
+        try:
+            entries = await asyncio.to_thread(FileRoots(self._settings.data_dir, caller).list)
+        except OSError:
+            _log.warning("the files of %s cannot be listed", caller.user_id, exc_info=True)
+            return []
+        newest = sorted(entries, key=lambda entry: (-entry.modified, entry.name))
+        return sorted(entry.name for entry in newest[:FILES_SHOWN]) + [
+            entry.name for entry in newest[FILES_SHOWN:]
+        ]
 
     def _setup(self, fence: str) -> TurnSetup:
         language = self._settings.model.language

@@ -139,12 +139,12 @@ def _copied_from_example(call: ToolCall, spec: ToolSpec, known: str) -> str | No
 
 
 def _known_text(conversation: Conversation) -> str:
-    texts = [
-        message.text
-        for message in conversation
-        if message.tag in (Tag.PLAIN, Tag.CORRECTION) and message.role is not Role.ASSISTANT
-    ]
-    texts += [m.text for m in conversation if m.role is Role.ASSISTANT and m.tag is Tag.PLAIN]
+    texts: list[str] = []
+    for message in conversation:
+        said = message.tag is Tag.PLAIN
+        ours = message.tag is Tag.CORRECTION and message.role is not Role.ASSISTANT
+        if said or ours:
+            texts += [message.head, message.text]
     return "\n".join(texts).casefold()
 
 

@@ -115,7 +115,8 @@ def unbacked_figure(text: str, specs: Sequence[ToolSpec], conversation: Conversa
     wanted = [figure for figure in figures_of("".join(lines)) if _says_something(figure)]
     if not wanted:
         return None
-    sources = [m.text for m in conversation if m.tag is Tag.PLAIN]
+    plain = [m for m in conversation if m.tag is Tag.PLAIN]
+    sources = [text for message in plain for text in (message.head, message.text)]
     known = sorted({figure.value for source in sources for figure in _all_numbers(source)})
     left = [figure for figure in wanted if not _backed(figure, known)]
     if not left:

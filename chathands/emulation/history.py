@@ -143,7 +143,8 @@ class _Projection:
         elif message.role is Role.SYSTEM:
             self._say(Role.USER, f"{self._words['system']}\n{message.text}")
         else:
-            self._say(Role.USER, _with_images(message, self._language))
+            text = _with_images(message, self._language)
+            self._say(Role.USER, f"{message.head}\n{text}" if message.head else text)
 
     def _assistant_text(self, message: Message) -> str:
         if message.tag is Tag.REJECTED:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from chathands.emulation.reading_brackets import Brackets
 from chathands.emulation.reading_lookahead import Lookahead
 from chathands.emulation.reading_source import Reads, Source, run
 from chathands.emulation.reading_strings import Literal, read_quoted, read_wrapped
@@ -41,34 +42,22 @@ from chathands.emulation.reading_words import (
     take_thousands,
     word_value,
 )
-from chathands.limits import JSON_DEPTH
 
 _NAME: Final = re.compile(r"[^\W\d][\w.\-]*")
 _PREFIX: Final = re.compile(r"[rRbBfFuU]{1,2}")
 _NO_BEGINNING: Final = frozenset(CLOSERS) | COMMAS | COLONS
-_SPECIAL: Final = frozenset("/#.…`<&\\✿*+")
+_SPECIAL: Final = frozenset("/#.…`<&\\✿*+>")
 _ESCAPE: Final = "<escape>"
 _ENTITIES: Final = ("&quot;", "&#34;", "&#39;", "&apos;")
 
 
-class LenientReader:
+class LenientReader(Brackets):
     """Reads one value from a source; `value`, `state`, `detail`, `repairs` hold what came of it."""
 
-    def __init__(
-        self,
-        src: Source,
-        hints: Hints,
-        *,
-        members: dict[str, Any] | None = None,
-    ) -> None:
+    def __init__(self, src: Source, hints: Hints, *, members: dict[str, Any] | None = None) -> None:
         """`members`: go on inside an object that seemed to be over."""
-        self.src = src
-        self.value: Any = None
-        self.state = State.EMPTY
-        self.detail = ""
-        self.repairs: dict[str, None] = {}
+        super().__init__(src)
         self._hints = hints
-        self._stack: list[Frame] = []
         self._ahead = Lookahead(src, self._stack, hints)
         if members is not None:
             self._push("{", members)
@@ -120,156 +109,6 @@ class LenientReader:
             else:
                 yield from self._bare(frame)
 
-    def begun(self) -> list[Any]:
-        """What the open brackets hold so far, from the outside in."""
-        return [frame.box for frame in self._stack]
-
-    # --- brackets and separators
-
-    def _push(self, kind: str, box: Any = None) -> None:
-        if len(self._stack) >= JSON_DEPTH:
-            self._break("nested too deeply")
-            return
-        self._stack.append(Frame(kind, ({} if kind == "{" else []) if box is None else box))
-
-    def _open(self, kind: str, frame: Frame) -> None:
-        if frame.kind == "{" and frame.want is not Want.VALUE:
-            if frame.want is Want.COLON:
-                self.repairs["missing_colon"] = None
-                frame.want = Want.VALUE
-            elif frame.fresh and kind == "{":
-                # `{{"a": 1}}`, braces doubled as in a template: one object, two brackets
-                self.src.pos += 1
-                self._push("{", frame.box)
-                self.repairs["doubled_braces"] = None
-                return
-            elif frame.fresh:
-                self._break("a list where a key belongs")
-                return
-            else:
-                # a new object where a key is wanted: the ones before were not closed
-                self.repairs["missing_closer"] = None
-                while self._stack and self._stack[-1].kind == "{" and self.state is State.EMPTY:
-                    self._pop()
-                return
-        elif frame.want is Want.NEXT:
-            self.repairs["commas"] = None
-        self.src.pos += 1
-        self._push(kind)
-
-    def _close(self, char: str) -> None:
-        kinds = CLOSERS[char]
-        self.src.pos += 1
-        if self._stack[-1].kind not in kinds:
-            if any(frame.kind in kinds for frame in self._stack):
-                self.repairs["missing_closer"] = None
-                while self._stack[-1].kind not in kinds:
-                    if not self._may_close(self._stack[-1]):
-                        return
-                    self._pop()
-            elif self._stack[-1].want is Want.NEXT:
-                self.repairs["wrong_closer"] = None
-            else:
-                self._break(f"{char!r} where it closes nothing")
-                return
-        if self._may_close(self._stack[-1]):
-            self._pop()
-
-    def _lacks_value(self, frame: Frame) -> bool:
-        """Whether a key stands there without a value; then this is the end of the reading."""
-        lacks = frame.want in (Want.COLON, Want.VALUE) if frame.kind == "{" else False
-        if lacks or (frame.kind == "(" and frame.key is not None):
-            self._break(f"no value for {frame.key!r}")
-            return True
-        return False
-
-    def _may_close(self, frame: Frame) -> bool:
-        if self._lacks_value(frame):
-            return False
-        if frame.want in (Want.KEY, Want.VALUE) and not frame.fresh and frame.kind != "t":
-            self.repairs["commas"] = None
-        return True
-
-    def _pop(self) -> None:
-        frame = self._stack.pop()
-        value = frame.box
-        if frame.kind == "t" and len(value) == 1 and frame.want is Want.NEXT:
-            value = value[0]
-        if self._stack and self._stack[-1].box is value:  # the inner one of doubled braces
-            self._stack[-1].want = Want.NEXT
-            self._stack[-1].fresh = False
-        else:
-            self._put(value)
-
-    def _put(self, value: Any) -> None:
-        if not self._stack:
-            self.value = value
-            self.state = State.WHOLE
-            return
-        frame = self._stack[-1]
-        if frame.want is Want.NEXT and frame.kind in "[(t":
-            self.repairs["commas"] = None
-        if frame.kind == "{" and frame.key is not None:
-            if frame.key in frame.box and frame.box[frame.key] != value:
-                self.repairs["duplicate_key"] = None
-            frame.box[frame.key] = value
-        elif frame.kind == "(":
-            if frame.key is None:
-                frame.box.args.append(value)
-            else:
-                frame.box.kwargs[frame.key] = value
-            frame.key = None
-        else:
-            frame.box.append(value)
-        frame.want = Want.NEXT
-        frame.fresh = False
-
-    def _comma(self, frame: Frame) -> None:
-        self.src.pos += 1
-        if self._lacks_value(frame):
-            return
-        if frame.want is Want.NEXT:
-            frame.want = Want.KEY if frame.kind == "{" else Want.VALUE
-        else:
-            self.repairs["commas"] = None
-
-    def _colon(self, frame: Frame) -> None:
-        char = self.src.buf[self.src.pos]
-        self.src.pos += 1
-        if frame.kind == "{" and frame.want is Want.COLON:
-            frame.want = Want.VALUE
-            if char == "=":
-                self.repairs["colon"] = None
-        elif frame.kind == "{" and frame.want is Want.VALUE:
-            self.repairs["colon"] = None
-        elif frame.kind == "(" and frame.want is Want.NEXT and _ends_in_text(frame.box):
-            frame.key = frame.box.args.pop()
-            frame.want = Want.VALUE
-        else:
-            self._break("a colon where none belongs")
-
-    def _break(self, detail: str) -> None:
-        self.state = State.BROKEN
-        self.detail = detail
-
-    def _cut(self, detail: str) -> None:
-        self.state = State.CUT
-        self.detail = detail
-
-    def _stop(self, *, at_end: bool) -> None:
-        """The text ends here, or something begins that is not part of a value (a fence, a tag)."""
-        if not self._stack:
-            return
-        frame = self._stack[-1]
-        waiting = frame.want in (Want.COLON, Want.VALUE) and (frame.kind == "{" or frame.key)
-        if waiting or frame.fresh or (at_end and frame.want is not Want.NEXT):
-            self._cut(f"ends after {frame.key!r}" if frame.key else "ends before it is complete")
-            return
-        self.repairs["missing_closer"] = None
-        while self._stack:
-            self._pop()
-        self.state = State.CLOSERS
-
     # --- strings
 
     def _string(self, opening: str, frame: Frame | None, *, raw: bool = False) -> Reads[None]:
@@ -311,8 +150,7 @@ class LenientReader:
 
     def _took(self, read: Literal, frame: Frame | None) -> None:
         if read.text is None:
-            where = f"in the text of {frame.key!r}" if frame and frame.key else "inside a string"
-            self._cut(f"ends {where}")
+            self._cut("cut", frame)
         elif frame is None:
             self._put(read.text)
         elif frame.kind == "{" and frame.want is Want.KEY:
@@ -328,7 +166,7 @@ class LenientReader:
                 self.repairs["joined"] = None
                 frame.box[frame.key] = before + read.text
             else:
-                self._break("two values in a row")
+                self._break("two_values", frame)
         else:
             self._put(read.text)
             if read.unquoted:
@@ -358,7 +196,7 @@ class LenientReader:
             yield from skip_comment(src, "*/" if two == "/*" else "\n")
         elif char == "…" or src.buf.startswith("...", src.pos):
             if want is Want.VALUE and (frame is None or frame.kind in "{("):
-                self._break("`...` where a value belongs")
+                self._break("placeholder", frame)
             self.repairs["ellipsis"] = None
             yield from skip_dots(src)
         elif char == "\\" and two[1:] and two[1] in "ntr":
@@ -374,8 +212,8 @@ class LenientReader:
             yield from self._string(entity, frame)
         elif two == "**" and frame is not None and frame.kind == "(":
             src.pos += 2
-        elif char == "+" and want is Want.NEXT:
-            src.pos += 1
+        elif (char == "+" and want is Want.NEXT) or (char == ">" and want is Want.VALUE):
+            src.pos += 1  # strings joined; the second half of `=>`
         else:
             return False
         return True
@@ -385,9 +223,9 @@ class LenientReader:
         word = yield from peek_word(src)
         src.pos += len(word)
         if not word:
-            self._break(f"unexpected {src.buf[src.pos]!r}")
+            self._break("unexpected", frame)
         elif src.pos == len(src.buf) and src.final:
-            self._cut("ends inside a key")
+            self._cut("cut", None)
         else:
             if src.buf[src.pos] in QUOTES:  # `tool": …`, the opening quote is missing
                 self.repairs["missing_quote"] = None
@@ -422,7 +260,7 @@ class LenientReader:
             if word in JSON_WORDS:
                 self._put(JSON_WORDS[word])
             else:
-                self._cut(f"ends in the value of {frame.key!r}" if frame.key else "ends in a value")
+                self._cut("cut", frame)
             return True
         ahead = yield from peek_after_blanks(src, len(word))
         after = src.buf[src.pos + ahead : src.pos + ahead + 1]
@@ -445,9 +283,9 @@ class LenientReader:
             if text:
                 self._put(text)
             elif text is None:
-                self._cut(f"ends in the value of {frame.key!r}" if frame.key else "ends in a value")
+                self._cut("cut", frame)
             else:
-                self._break(f"no value for {frame.key!r}" if frame.key else "no value")
+                self._break("no_value", frame)
         return True
 
     def _ends_word(self, word: str, after: str, ahead: int, frame: Frame) -> Reads[bool]:
@@ -473,11 +311,7 @@ class LenientReader:
             src.pos += max(1, len(word))
             frame.key += f" {word}"
         else:
-            self._break(f"unexpected text after {frame.key!r}" if frame.key else "unexpected text")
-
-
-def _ends_in_text(box: Any) -> bool:
-    return bool(box.args) and isinstance(box.args[-1], str)
+            self._break("unexpected", frame)
 
 
 def read_value(text: str, hints: Hints) -> LenientReader:

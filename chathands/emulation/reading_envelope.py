@@ -81,7 +81,7 @@ def _in_call(call: Call, tools: Tools, depth: int) -> list[Found]:
         names = list(tools.schema(spec).properties) if spec else []
         if len(call.args) > len(names) or set(names[: len(call.args)]) & set(call.kwargs):
             found.state = State.BROKEN
-            found.detail = "positional arguments that cannot be told apart"
+            found.detail = ("positional", "")
         else:
             found.arguments = {**dict(zip(names, call.args, strict=False)), **call.kwargs}
             found.repairs["positional"] = None
@@ -183,13 +183,17 @@ def _swapped(
 def _in_named_keys(value: dict[str, Any], plain: Mapping[str, str], tools: Tools) -> list[Found]:
     """`{"get_weather": {"city": "x"}}`: the tool's name is the key."""
     keys = [key for key in value if plain[key] not in REMARKS or tools.find(key)]
-    if not keys or not all(isinstance(value[key], dict | str | None) for key in keys):
+    if not keys or not all(_may_be_arguments(value[key]) for key in keys):
         return []
     if not all(tools.find(key) for key in keys) and not (
         len(keys) == 1 and isinstance(value[keys[0]], dict)
     ):
         return []
-    return [Found(key, value[key], repairs={"name_as_key": None}, weak=True) for key in keys]
+    return [
+        Found(key, arguments, repairs={"name_as_key": None}, weak=True)
+        for key in keys
+        for arguments in (value[key] if isinstance(value[key], list) else [value[key]])
+    ]
 
 
 def complete_ones(begun: list[Any], tools: Tools) -> tuple[list[Found], str | None]:
@@ -214,6 +218,12 @@ def _name_so_far(box: Any, tools: Tools) -> str | None:
         return None
     written = [v for k, v in box.items() if is_name_key(k) and isinstance(v, str)]
     return next((name for name in written if tools.find(name)), written[0] if written else None)
+
+
+def _may_be_arguments(value: Any) -> bool:
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(item, dict) for item in value)
+    return value is None or isinstance(value, dict | str)
 
 
 # --- arguments
@@ -247,7 +257,7 @@ def as_object(found: Found, schema: Schema) -> dict[str, Any] | None:
                 return None
         else:
             break
-    found.detail = "arguments that are no object"
+    found.detail = ("no_object", "")
     return None
 
 
@@ -264,7 +274,7 @@ def _inner_object(raw: dict[str, Any], schema: Schema) -> dict[str, Any] | str |
 def _holds_call(value: Any, found: Found) -> bool:
     """Whether an argument is itself a call, `f(x=g(1))`: nobody can say what it comes to."""
     if isinstance(value, Call):
-        found.detail = f"the call {value.name}(…) as an argument"
+        found.detail = ("nested_call", value.name)
         return True
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return any(_holds_call(item, found) for item in inside)
@@ -295,7 +305,7 @@ def _only_text(found: Found, text: str, schema: Schema) -> dict[str, Any] | None
     ):
         found.repairs["positional"] = None
         return {names[0]: text}
-    found.detail = "arguments that cannot be read"
+    found.detail = ("no_object", "")
     return None
 
 
@@ -319,5 +329,5 @@ def _from_list(found: Found, raw: list[Any], schema: Schema) -> dict[str, Any] |
     if len(names) == 1 and schema.takes(names[0], "array"):
         found.repairs["positional"] = None
         return {names[0]: raw}
-    found.detail = "a list where named arguments belong"
+    found.detail = ("positional", "")
     return None

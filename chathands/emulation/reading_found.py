@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from chathands.emulation.reading_tokens import State
+from chathands.emulation.reading_tokens import Detail, State
 
 MISSING: Final = object()
 """No arguments were written at all."""
 
 GUESSED: Final = frozenset(
     {"inner_quotes", "missing_quote", "missing_closer", "wrong_closer", "bare_text", "missing_colon",
-     "thousands", "reopened", "positional", "unknown_key", "spilled", "swapped", "one_tool"}
+     "thousands", "reopened", "positional", "unknown_key", "spilled", "swapped", "inline"}
 )  # fmt: skip
 """Repairs that rest on a guess: the call is `recovered`."""
 
@@ -24,7 +24,7 @@ class Found:
     name: str | None
     arguments: Any = MISSING
     state: State = State.WHOLE
-    detail: str = ""
+    detail: Detail = ("", "")
     repairs: dict[str, None] = field(default_factory=dict)
     weak: bool = False
     """Nothing but a name says that this is a call: then every argument must fit as it stands."""

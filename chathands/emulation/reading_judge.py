@@ -5,26 +5,38 @@ A call needs a declared name and arguments that fit the tool's schema; nothing e
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from chathands.conversation import Confidence
+from chathands.conversation import Confidence, ToolSpec
 from chathands.emulation.dialects.words import ANSWER_KEYS, plain_key
 from chathands.emulation.outcome import BrokenCall, Reason
 from chathands.emulation.reading_envelope import as_object
-from chathands.emulation.reading_found import GUESSED, MISSING, Block, Found
-from chathands.emulation.reading_tokens import State
+from chathands.emulation.reading_found import GUESSED, Block, Found
+from chathands.emulation.reading_strings import without_surrogates
+from chathands.emulation.reading_tokens import Detail, State
 from chathands.emulation.reading_tools import Tools
+from chathands.schema import Checked, Schema
 
-NOTES: Final = frozenset({"keys", "open_fence"})
+NOTES: Final = frozenset({"keys", "extra_closer"})
 """Remarks on the form that leave a call `strict`."""
 
-_SENTENCES: Final[dict[str, tuple[str, str]]] = {
-    "unknown": ("没有名为 {0} 的工具", "there is no tool named {0}"),
+_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
+    "unknown": ("没有名为 `{0}` 的工具", "there is no tool named `{0}`"),
     "nameless": ("动作里没有工具名", "the action names no tool"),
-    "unreadable": ("动作的格式无法读取：{0}", "the action cannot be read: {0}"),
-    "truncated": ("动作没有写完就中断了：{0}", "the action stops before it is complete: {0}"),
-    "dropped": ("没有名为 {0} 的参数", "there is no argument named {0}"),
+    "cut": ("动作没有写完就中断了（{0}）", "the action stops before it is complete ({0})"),
+    "no_value": ("`{0}` 没有值", "`{0}` has no value"),
+    "placeholder": ("`{0}` 的值是省略号", "an ellipsis stands where the value of `{0}` belongs"),
+    "two_values": ("`{0}` 有两个值", "`{0}` has two values"),
+    "unexpected": ("`{0}` 附近有多余的文字", "there is unexpected text near `{0}`"),
+    "brackets": ("括号不配对", "the brackets do not match"),
+    "deep": ("嵌套过深", "it is nested too deeply"),
+    "long_number": ("有过长的数字", "there is a number that is too long"),
+    "positional": ("参数要写成名称和值", "arguments must be given by name"),
+    "no_object": ("参数不是对象", "the arguments are no object"),
+    "nested_call": ("参数里不能再调用 `{0}`", "an argument cannot be the call `{0}(…)`"),
+    "extra": ("没有名为 `{0}` 的参数", "there is no argument named `{0}`"),
 }
 
 
@@ -57,165 +69,114 @@ class Judge:
 
     def __init__(self, tools: Tools, language: Literal["zh", "en"] = "zh") -> None:
         self._tools = tools
-        self._language = language
+        self._language: Literal["zh", "en"] = language
 
     def block(self, block: Block, raw: str, *, cut_off: bool) -> Verdict:
-        """`raw` is the block as written; `cut_off` says the model was stopped by its length limit."""
+        """`raw` is the block as written; `cut_off` says that the model was stopped by its limit."""
         verdict = Verdict()
         if block.plain:
             return verdict
         for found in block.found:
-            self._one(found, block, raw, cut_off and not block.closed, verdict)
-        known = verdict.calls or verdict.answer is not None
-        if not known and not block.contract and not block.marked:
-            # outside of every mark a broken form is evidence only if it names a declared tool
-            verdict.broken = [b for b in verdict.broken if b.name and self._tools.find(b.name)]
+            answer = self._answer(found)
+            if answer is not None:
+                verdict.answer = (verdict.answer or "") + answer
+                continue
+            outcome = self._one(found, block, cut_off and not block.closed)
+            if isinstance(outcome, Accepted):
+                verdict.calls.append(outcome)
+            elif outcome is not None:
+                reason, sentence = outcome
+                spec = self._tools.find(found.name) if found.name else None
+                name = spec.name if spec else found.name
+                verdict.broken.append(BrokenCall(reason, raw, name, sentence, block.contract))
         if not block.found and (block.contract or (block.marked and not block.closed)):
-            reason = Reason.BROKEN_CALL if block.closed else Reason.TRUNCATED
-            code = "nameless" if block.closed else "truncated"
-            verdict.broken.append(self._broken(reason, block, raw, None, code, block.form))
+            cut = not block.closed
+            reason = Reason.TRUNCATED if cut else Reason.BROKEN_CALL
+            sentence = self._say(("cut", "") if cut else ("nameless", ""))
+            verdict.broken.append(BrokenCall(reason, raw, None, sentence, block.contract))
         return verdict
 
-    def _one(self, found: Found, block: Block, raw: str, cut_off: bool, verdict: Verdict) -> None:
-        name = found.name
-        spec = self._tools.find(name) if name else None
-        if name and self._tools.is_no_tool(name) and not found.weak:
-            verdict.answer = (verdict.answer or "") + _carried_text(found)
-            return
-        if found.state is State.CUT or (found.state is State.CLOSERS and cut_off):
-            if spec or block.contract or block.marked:
-                verdict.broken.append(
-                    self._broken(Reason.TRUNCATED, block, raw, name, "truncated", found.detail)
-                )
-            return
-        if found.state is State.BROKEN:
-            if spec or block.contract or block.marked:
-                verdict.broken.append(
-                    self._broken(Reason.BROKEN_CALL, block, raw, name, "unreadable", found.detail)
-                )
-            return
+    def _one(
+        self, found: Found, block: Block, cut_off: bool
+    ) -> Accepted | tuple[Reason, str] | None:
+        """A call, or why it is broken; None if nothing says that it was meant as a call."""
+        spec = self._tools.find(found.name) if found.name else None
+        if found.state is not State.WHOLE and not (found.state is State.CLOSERS and not cut_off):
+            if spec is None and not block.contract and not block.marked:
+                return None
+            broken = found.state is State.BROKEN
+            detail = found.detail if broken else ("cut", found.detail[1])
+            return (Reason.BROKEN_CALL if broken else Reason.TRUNCATED), self._say(detail)
         if spec is None:
-            if block.contract:
-                reason = Reason.UNKNOWN_TOOL if name else Reason.BROKEN_CALL
-                code = "unknown" if name else "nameless"
-                verdict.broken.append(self._broken(reason, block, raw, name, code, f"`{name}`"))
-            return
+            if not block.contract:
+                return None
+            if not found.name:
+                return Reason.BROKEN_CALL, self._say(("nameless", ""))
+            return Reason.UNKNOWN_TOOL, self._say(("unknown", found.name))
         schema = self._tools.schema(spec)
         arguments = as_object(found, schema)
         if arguments is None:
-            verdict.broken.append(
-                self._broken(
-                    Reason.INVALID_ARGUMENTS, block, raw, spec.name, "unreadable", found.detail
-                )
-            )
-            return
-        if _is_specification(arguments, schema.properties):
-            return
+            return Reason.INVALID_ARGUMENTS, self._say(found.detail)
+        if _is_specification(arguments, schema):
+            return None
         checked = schema.check(arguments)
-        dropped = [r.partition(":")[2] for r in checked.repairs if r.startswith("dropped:")]
-        lost = [path for path in dropped if path in arguments and arguments[path] not in (None, "")]
-        if found.weak and (checked.problems or lost):
-            if block.contract:
-                detail = (
-                    f"`{(lost or [checked.problems[0].path])[0]}`"
-                    if lost or checked.problems
-                    else ""
-                )
-                sentence = (
-                    checked.problems[0].sentence(self._language) if checked.problems else None
-                )
-                verdict.broken.append(
-                    self._broken(
-                        Reason.INVALID_ARGUMENTS, block, raw, spec.name, "dropped", detail, sentence
-                    )
-                )
-            return
+        lost = _lost(checked, arguments)
+        if found.weak and (checked.problems or lost) and not block.contract:
+            return None
         if checked.problems:
-            sentences = "；" if self._language == "zh" else "; "
-            told = sentences.join(p.sentence(self._language) for p in checked.problems[:3])
-            verdict.broken.append(
-                self._broken(Reason.INVALID_ARGUMENTS, block, raw, spec.name, "", "", told)
-            )
-            return
-        structure = not GUESSED.isdisjoint(found.repairs)
-        if lost and ((not checked.arguments and schema.properties) or structure):
-            verdict.broken.append(
-                self._broken(
-                    Reason.INVALID_ARGUMENTS, block, raw, spec.name, "dropped", f"`{lost[0]}`"
-                )
-            )
-            return
-        repairs = dict(found.repairs)
-        if found.state is State.CLOSERS:
-            repairs["missing_closer"] = None
-        if name != spec.name:
-            repairs["name"] = None
-        for repair in checked.repairs:
-            if not (found.text_values and repair.startswith("coerced:")):
-                repairs[repair] = None
-        form = () if block.contract else (f"form:{block.form}",)
-        verdict.calls.append(
-            Accepted(
-                spec.name,
-                without_surrogates(checked.arguments),
-                _confidence(repairs),
-                (*form, *repairs),
-            )
-        )
+            told = [problem.sentence(self._language) for problem in checked.problems[:3]]
+            return Reason.INVALID_ARGUMENTS, ("；" if self._language == "zh" else "; ").join(told)
+        # a name nobody knows is dropped as a rule; not where it may be a misread part of a value,
+        # nor where nothing would be left: such a call would do something else
+        guessed = not GUESSED.isdisjoint(found.repairs)
+        if lost and (found.weak or guessed or (schema.properties and not checked.arguments)):
+            return Reason.INVALID_ARGUMENTS, self._say(("extra", lost[0]))
+        return _accepted(found, spec, block, checked)
 
-    def _broken(
-        self,
-        reason: Reason,
-        block: Block,
-        raw: str,
-        name: str | None,
-        code: str,
-        detail: str,
-        sentence: str | None = None,
-    ) -> BrokenCall:
-        if sentence is None:
-            sentence = _SENTENCES[code][self._language != "zh"].format(detail)
-        spec = self._tools.find(name) if name else None
-        return BrokenCall(reason, raw, spec.name if spec else name, sentence, block.contract)
+    def _answer(self, found: Found) -> str | None:
+        """The text of an action that says that no tool is needed; None if it is none."""
+        if found.weak or not found.name or not self._tools.is_no_tool(found.name):
+            return None
+        raw = found.arguments
+        if isinstance(raw, str):
+            return raw.strip()
+        if not isinstance(raw, dict):
+            return ""
+        texts = [(plain_key(k), v.strip()) for k, v in raw.items() if isinstance(v, str)]
+        answers = [text for key, text in texts if key in ANSWER_KEYS]
+        return answers[0] if answers else texts[0][1] if len(texts) == 1 else ""
+
+    def _say(self, detail: Detail) -> str:
+        code, about = detail
+        sentence = _SENTENCES[code or "cut"][self._language != "zh"].format(about)
+        return sentence.replace("（）", "").replace(" ()", "")
 
 
-def _confidence(repairs: dict[str, None]) -> Confidence:
-    if not GUESSED.isdisjoint(repairs):
-        return "recovered"
-    return "repaired" if any(tag not in NOTES for tag in repairs) else "strict"
+def _lost(checked: Checked, arguments: dict[str, Any]) -> list[str]:
+    """The arguments at the top that were given a value and dropped all the same."""
+    dropped = (r.removeprefix("dropped:") for r in checked.repairs if r.startswith("dropped:"))
+    return [name for name in dropped if arguments.get(name) not in (None, "")]
 
 
-def _is_specification(arguments: dict[str, Any], properties: Any) -> bool:
+def _is_specification(arguments: dict[str, Any], schema: Schema) -> bool:
     """Whether these are no arguments but the tool's own schema, repeated in an explanation."""
-    return (
-        isinstance(arguments.get("properties"), dict)
-        and "type" in arguments
-        and not {"properties", "type"} & set(properties)
-    )
+    own = {"properties", "type"} & set(schema.properties)
+    return isinstance(arguments.get("properties"), dict) and "type" in arguments and not own
 
 
-def _carried_text(found: Found) -> str:
-    """The answer that a `finish` action carries, under whichever key."""
-    raw = found.arguments
-    if isinstance(raw, str):
-        return raw.strip()
-    if isinstance(raw, dict) and raw is not MISSING:
-        for key, value in raw.items():
-            if plain_key(key) in ANSWER_KEYS and isinstance(value, str):
-                return value.strip()
-        texts = [value for value in raw.values() if isinstance(value, str)]
-        return texts[0].strip() if len(texts) == 1 else ""
-    return ""
-
-
-def without_surrogates(value: Any) -> Any:
-    """The value with half characters replaced: a lone `\\ud83d` cannot be written to any wire."""
-    if isinstance(value, str):
-        if value.isascii() or not any("\ud800" <= char <= "\udfff" for char in value):
-            return value
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, dict):
-        return {without_surrogates(k): without_surrogates(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [without_surrogates(item) for item in value]
-    return value
+def _accepted(found: Found, spec: ToolSpec, block: Block, checked: Checked) -> Accepted:
+    repairs = dict(found.repairs)
+    if found.state is State.CLOSERS:
+        repairs["missing_closer"] = None
+    if found.name != spec.name:
+        repairs["name"] = None
+    for repair in checked.repairs:
+        if not (found.text_values and repair.startswith("coerced:")):
+            repairs[repair] = None
+    if not GUESSED.isdisjoint(repairs):
+        confidence: Confidence = "recovered"
+    else:
+        confidence = "strict" if NOTES.issuperset(repairs) else "repaired"
+    form = () if block.contract else (f"form:{block.form}",)
+    arguments = without_surrogates(checked.arguments)
+    return Accepted(spec.name, arguments, confidence, (*form, *repairs))

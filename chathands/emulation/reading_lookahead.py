@@ -46,7 +46,8 @@ _TAG: Final = re.compile(
     r"</?\s?(?:tool|func|invoke|param|arg|action|escape|\w{1,16}:)|<[|｜]", re.I
 )
 _KEY_WORD: Final = re.compile(r"""([\w$.\-]{1,64})["'”’]""")
-_KEY_WORD_BEGUN: Final = re.compile(r"[\w$.\-]{0,64}\Z")
+_KEY_WORD_COLON: Final = re.compile(r"""([\w$.\-]{1,64})["'”’]\s{0,32}[:：]""")
+_KEY_WORD_BEGUN: Final = re.compile(r"""[\w$.\-]{0,64}(?:["'”’]\s{0,32})?\Z""")
 _COMMENT: Final = re.compile(
     r"(?://|#)[^\n]{0,200}\n\s{0,64}[}\])\"']|/\*[^*]{0,200}\*/\s{0,64}[,}\])]"
 )
@@ -70,7 +71,8 @@ class Lookahead:
     def key_follows(
         self, at: int, level: int, *, bare: bool, family: str = "", sure: bool = False
     ) -> bool | None:
-        """Whether a key and its colon stand at `buf[at]`, quoted as other keys are, or as `family`.
+        """Whether a key and its colon stand at `buf[at]`, quoted as other keys are, or as `family`,
+        or else well known.
 
         `sure`: it must also be a key that belongs at this level of the brackets.
         """
@@ -84,9 +86,10 @@ class Lookahead:
         match = (_KEY if quoted else _BARE_KEY).match(buf, at)
         if match is None:
             return False
+        key = match[2 if quoted else 1].strip()
         if quoted and self.families and FAMILY[match[1][0]] not in {*self.families, family}:
-            return False
-        return not sure or self._hints.fits(self._stack, level, match[2 if quoted else 1].strip())
+            return self._hints.expects(self._stack, level, key)
+        return not sure or self._hints.fits(self._stack, level, key)
 
     def string_ends(self, at: int, family: str, inner: int | None) -> bool | None:
         """Whether a string may end just before `buf[at]`: structure that fits must follow.
@@ -148,15 +151,30 @@ class Lookahead:
             return _COMMENT.match(buf, spot) is not None or self._unknown(spot, 270)
         return char in "…✿" or (kind == "{" and char in "{｛")
 
-    def key_word_at(self, at: int) -> bool | None:
-        """Whether a word in quotes begins at `buf[at]` that would fit here as a key."""
+    def member_begins(self, at: int, after_comma: bool) -> bool | None:
+        """Whether behind a quote that seemed to be part of a string the next member begins.
+
+        `"a "b","x":`, with a key that is not one of ours; or the quote was the opening one of a key
+        that is, or the closing one before it: `"a","text"":`, `"a"text":`.
+        """
+        buf = self._src.buf
         level = len(self._stack) - 1
-        word = _KEY_WORD.match(self._src.buf, at)
-        if word is None:
-            begun = not self._src.final and _KEY_WORD_BEGUN.match(self._src.buf, at)
-            return None if begun else False
-        fits = level >= 0 and self._stack[level].kind == "{"
-        return fits and self._hints.fits(self._stack, level, word[1])
+        if level < 0 or self._stack[level].kind != "{" or self._stack[level].want is Want.KEY:
+            return False
+        word = (_KEY_WORD if after_comma else _KEY_WORD_COLON).match(buf, at)
+        if word is not None:
+            return self._hints.expects(self._stack, level, word[1])
+        if not self._src.final and _KEY_WORD_BEGUN.match(buf, at):
+            return None
+        if after_comma:
+            return False
+        spot = self._past_space(at)
+        if spot is None or spot == len(buf) or buf[spot] != ",":
+            return None if spot is None else False
+        spot = self._past_space(spot + 1)
+        if spot is None or spot == len(buf):
+            return None if spot is None else False
+        return self.key_follows(spot, level, bare=False)
 
     def _past_space(self, at: int) -> int | None:
         """Where the next character stands that is no space; None if it may still be space."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from chathands.emulation.reading_lookahead import Lookahead
 from chathands.emulation.reading_source import Reads, Source
@@ -35,6 +35,120 @@ class Literal:
     """Its closing quote was missing; what the reader stands at belongs to what follows."""
 
 
+class _Quoted:
+    """One string between single marks, read from behind its opening one."""
+
+    def __init__(
+        self, src: Source, opening: str, look: Lookahead, repairs: dict[str, None]
+    ) -> None:
+        self._src = src
+        self._opening = opening
+        self._proper = CLOSING[opening][0]
+        self._look = look
+        self._repairs = repairs
+        self._body: list[str] = []
+        self._tail = ""
+        """The last characters of the body; looking at all of it at every quote is quadratic."""
+        self._smart = 0
+        """Smart quotes opened inside and not closed yet."""
+        self._inner: int | None = None
+        """Brackets opened inside and not closed yet; None before a quote was found inside."""
+        self._whole = True
+        """So far one line without a quote inside."""
+
+    def read(self, *, is_key: bool, is_name: bool, raw: bool) -> Reads[Literal]:
+        src = self._src
+        stops = _STOPS[self._opening]
+        while True:
+            found = stops.search(src.buf, src.pos)
+            self._take(found.start() if found else len(src.buf))
+            if found is None:
+                if src.final:
+                    return Literal(None)
+                yield
+                continue
+            mark = found.group()
+            if mark == "\\":
+                over = yield from self._backslash()
+            elif mark == "\n":
+                over = yield from self._line_break()
+            else:
+                over = yield from self._quote(mark, is_key=is_key, is_name=is_name)
+            if over is not None:
+                if over.text is not None and not over.unquoted and not raw:
+                    over.text = unescape(over.text, self._opening, self._repairs)
+                return over
+
+    def _take(self, upto: int) -> None:
+        """Take the text up to this index of the buffer."""
+        part = self._src.buf[self._src.pos : upto]
+        self._src.pos = upto
+        self._body.append(part)
+        self._tail = (self._tail + part)[-80:]
+        if self._inner is not None:
+            self._inner += _brackets(part)
+
+    def _backslash(self) -> Reads[Literal | None]:
+        src = self._src
+        if not (yield from src.need(2)):
+            return Literal(None)
+        if src.buf[src.pos + 1] == self._proper and _PATH.search(self._tail):
+            # `"D:\reports\"`: the backslash may be the path's last character, not an escape
+            while (over := self._ends(2)) is None:
+                yield
+            if over:
+                src.pos += 2
+                return Literal("".join(self._body) + "\\")
+        self._take(src.pos + 2)
+        return None
+
+    def _line_break(self) -> Reads[Literal | None]:
+        src = self._src
+        while not src.final and _MAYBE_FENCE.match(src.buf, src.pos):
+            yield
+        if self._whole and _BARE_FENCE.match(src.buf, src.pos) and _SHUT.search(self._tail):
+            return Literal(None)  # `"city":"北京}}` and the fence ends: the quote was forgotten
+        self._whole = False
+        self._take(src.pos + 1)
+        return None
+
+    def _quote(self, mark: str, *, is_key: bool, is_name: bool) -> Reads[Literal | None]:
+        """The end of the string, or a quote inside it; None if the string goes on."""
+        src = self._src
+        closes_inner = self._smart > 0 and mark in "”’"
+        while (over := False if closes_inner else self._ends(1)) is None:
+            yield
+        if over:
+            src.pos += 1
+            # `…","` before the end: where this text really ends is anyone's guess
+            unsure = self._inner is not None and _LIKE_MEMBER.search(self._tail)
+            return Literal(None if unsure else "".join(self._body))
+        if self._whole:
+            before = _forgotten_quote("".join(self._body), is_key=is_key, is_name=is_name)
+            if before is not None:
+                self._repairs["missing_quote"] = None
+                return Literal(before, unquoted=True)
+            if is_key and mark == self._proper:
+                return Literal(None)  # no key has a quote in it
+        if not self._inner:
+            after_comma = self._tail.rstrip()[-1:] in (",", "，")
+            while (next_one := self._look.member_begins(src.pos + 1, after_comma)) is None:
+                yield
+            if next_one:
+                return Literal(None)  # `…,"timeout"":30`: the next member has begun, or may have
+        self._whole = False
+        self._smart += (mark in "“‘") - (mark in "”’" and self._smart > 0)
+        if mark == self._opening or (mark == self._proper and not closes_inner):
+            self._repairs["inner_quotes"] = None
+            if self._inner is None:
+                self._inner = _brackets("".join(self._body))
+        self._take(src.pos + 1)
+        return None
+
+    def _ends(self, width: int) -> bool | None:
+        return self._look.string_ends(self._src.pos + width, FAMILY[self._opening], self._inner)
+
+
 def read_quoted(
     src: Source,
     opening: str,
@@ -50,93 +164,8 @@ def read_quoted(
     `is_name` marks the value of a key like `tool`, where a missing closing quote is no danger: the
     name is checked against the declared ones.
     """
-    stops = _STOPS[opening]
-    family = FAMILY[opening]
-    proper = CLOSING[opening][0]
-    body: list[str] = []
-    tail = ""
-    """The last characters of the body; looking at all of it at every quote would be quadratic."""
-    depth = 0
-    """Smart quotes opened inside and not closed yet."""
-    inner: int | None = None
-    """Brackets opened inside, counted once a quote was found inside."""
-    whole = True
-    """So far one line without an inner quote."""
-    while True:
-        found = stops.search(src.buf, src.pos)
-        if found is None:
-            body.append(src.buf[src.pos :])
-            tail = (tail + body[-1])[-80:]
-            if inner is not None:
-                inner += _brackets(body[-1])
-            src.pos = len(src.buf)
-            if src.final:
-                return Literal(None)
-            yield
-            continue
-        at = found.start()
-        mark = src.buf[at]
-        body.append(src.buf[src.pos : at])
-        tail = (tail + body[-1])[-80:]
-        if inner is not None:
-            inner += _brackets(body[-1])
-        src.pos = at
-        if mark == "\\":
-            if not (yield from src.need(2)):
-                src.pos = len(src.buf)
-                return Literal(None)
-            mark = src.buf[src.pos : src.pos + 2]
-            if mark[1] == proper and _PATH.search(tail):
-                over = look.string_ends(src.pos + 2, family, inner)
-                if over is None:
-                    yield
-                    continue
-                if over:  # `"D:\reports\"`: the backslash is the path's last, not an escape
-                    src.pos += 2
-                    repairs["escapes"] = None
-                    return Literal(unescape("".join(body) + "\\", opening, repairs))
-        elif mark == "\n":
-            if not src.final and _MAYBE_FENCE.match(src.buf, at):
-                yield
-                continue
-            if whole and _BARE_FENCE.match(src.buf, at) and _SHUT.search(tail):
-                return Literal(None)  # `"city":"北京}}` and the fence ends: the quote was forgotten
-            whole = False
-        else:
-            closes_inner = depth > 0 and mark in "”’"
-            over = False if closes_inner else look.string_ends(at + 1, family, inner)
-            if over is None:
-                yield
-                continue
-            if over:
-                src.pos += 1
-                text = "".join(body)
-                if inner is not None and _LIKE_MEMBER.search(tail):
-                    return Literal(None)  # `"a","` inside: where this text ends is anyone's guess
-                return Literal(text if raw else unescape(text, opening, repairs))
-            if whole:
-                text = "".join(body)
-                before = _forgotten_quote(text, is_key=is_key, is_name=is_name)
-                if before is not None:
-                    repairs["missing_quote"] = None
-                    return Literal(before, unquoted=True)
-                if is_key and mark == proper:
-                    return Literal(None)  # no key has a quote in it
-            if inner == 0 and _LIKE_MEMBER.search(tail):
-                names_key = look.key_word_at(at + 1)
-                if names_key is None:
-                    yield
-                    continue
-                if names_key:
-                    return Literal(None)  # `…","timeout"":30`: the next member has begun
-            whole = False
-            depth += (mark in "“‘") - (mark in "”’" and depth > 0)
-            if mark == opening or (mark == proper and not closes_inner):
-                repairs["inner_quotes"] = None
-                inner = _brackets("".join(body)) if inner is None else inner
-        body.append(mark)
-        tail += mark
-        src.pos += len(mark)
+    reader = _Quoted(src, opening, look, repairs)
+    return reader.read(is_key=is_key, is_name=is_name, raw=raw)
 
 
 _ESCAPED_QUOTE: Final = re.compile(r'\\+["\']')
@@ -253,12 +282,23 @@ def unescape(body: str, opening: str, repairs: dict[str, None]) -> str:
             repairs["escapes"] = None
         return _SIMPLE[other]
 
-    text = _ESCAPE.sub(replace, body)
-    return _join_surrogates(text, repairs)
+    return without_surrogates(_ESCAPE.sub(replace, body))
 
 
-def _join_surrogates(text: str, repairs: dict[str, None]) -> str:
-    """Pairs of `\\ud83d\\ude00` as the one character they stand for."""
-    if not any("\ud800" <= char <= "\udfff" for char in text):
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+def without_surrogates(value: Any) -> Any:
+    """The value with every `\\ud83d\\ude00` as the one character it stands for.
+
+    Half of a pair becomes U+FFFD: it cannot be written to any wire or file.
+    """
+    if isinstance(value, str):
+        if not _SURROGATE.search(value):
+            return value
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {without_surrogates(k): without_surrogates(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [without_surrogates(item) for item in value]
+    return value
+
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")

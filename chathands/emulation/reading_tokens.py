@@ -55,6 +55,10 @@ class State(StrEnum):
     BROKEN = "broken"
 
 
+Detail = tuple[str, str]
+"""Why something cannot be read: a code, for which reading_judge.py has the words, and where."""
+
+
 @dataclass(slots=True)
 class Call:
     """A call as an expression, `name(1, key=2)`; not checked against anything yet."""
@@ -96,4 +100,8 @@ class Hints:
 
     def fits(self, stack: Sequence[Frame], level: int, key: str) -> bool:
         """Whether a key may stand in the frame at this level of the open brackets."""
-        return key not in stack[level].box
+        return key not in stack[level].box and key != stack[level].key
+
+    def expects(self, stack: Sequence[Frame], level: int, key: str) -> bool:
+        """Whether a key is known to belong there."""
+        return False

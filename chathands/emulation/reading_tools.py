@@ -25,6 +25,9 @@ _DRESS: Final = re.compile(r"^[\s`'\"*<\[（(]+|[\s`'\"*>\]）;:：,.]+$|\\(?=[_
 _CALL_TAIL: Final = re.compile(r"\(\s*\)$|:\d{1,4}$")
 
 
+_ENVELOPE: Final = frozenset({"tool", "name", "parameters", "arguments"})
+
+
 class Tools(Hints):
     """What may be called, found by names as models write them."""
 
@@ -87,7 +90,10 @@ class Tools(Hints):
 
     def _plain_names(self) -> frozenset[str]:
         if self._plain is None:
-            self._plain = frozenset(plain_name(spec.name) for spec in self.specs)
+            names = {spec.name for spec in self.specs}
+            last = [name.rpartition(".")[2] for name in names]
+            names |= {name for name in last if last.count(name) == 1}
+            self._plain = frozenset(plain_name(name) for name in names)
         return self._plain
 
     def is_no_tool(self, written: str) -> bool:
@@ -101,7 +107,7 @@ class Tools(Hints):
     def fits(self, stack: Sequence[Frame], level: int, key: str) -> bool:
         """Whether a key may stand there: one of an envelope, or an argument of the tool named."""
         box = stack[level].box
-        if key in box:
+        if key in box or key == stack[level].key:
             return False
         plain = plain_key(key)
         own = self._named_in(box)
@@ -112,6 +118,12 @@ class Tools(Hints):
         if plain in NAME_KEYS or plain in ARGUMENT_KEYS or plain in REMARKS or plain in WRAPPERS:
             return True
         return own is None or key in self.schema(own).properties
+
+    def expects(self, stack: Sequence[Frame], level: int, key: str) -> bool:
+        """Whether a key is an argument of the tool named, or one of an envelope's own keys."""
+        outer = next((s for f in stack[:level][::-1] if (s := self._named_in(f.box))), None)
+        known = key in self.schema(outer).properties if outer else key in _ENVELOPE
+        return known and self.fits(stack, level, key)
 
     def _named_in(self, box: Any) -> ToolSpec | None:
         if not isinstance(box, dict):

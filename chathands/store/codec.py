@@ -94,6 +94,8 @@ def message_to_dict(message: Message) -> dict[str, Any]:
         row["result"] = result_to_dict(message.result)
     if message.images:
         row["images"] = [[image.url, image.mime] for image in message.images]
+    if message.head:
+        row["head"] = message.head
     if message.tag is not Tag.PLAIN:
         row["tag"] = str(message.tag)
     return row
@@ -108,6 +110,7 @@ def message_from_dict(row: Mapping[str, Any]) -> Message:
         result=None if result is None else result_from_dict(result),
         images=tuple(Image(url, mime) for url, mime in row.get("images", ())),
         tag=Tag(row.get("tag", Tag.PLAIN)),
+        head=row.get("head", ""),
     )
 
 

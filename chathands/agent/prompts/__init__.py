@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
 
 from chathands.emulation.outcome import Language
+
+FILES_SHOWN = 12
+"""Names of files in front of a question; about 150 tokens, read anew with every question."""
 
 QUOTED_CHARACTERS = 2000
 """Of a quoted message; a forwarded chat log may be endless."""
@@ -16,6 +19,12 @@ _WEEKDAYS: Mapping[Language, tuple[str, ...]] = {
     "zh": ("星期一", "星期二", "星期三", "星期四", "星期五", "星期六", "星期日"),
     "en": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
 }
+_FILES: Mapping[Language, str] = {
+    "zh": "（现有的文件：{files}{more}）",
+    "en": "(Files there are: {files}{more})",
+}
+_MORE_FILES: Mapping[Language, str] = {"zh": " 等 {count} 个", "en": " and more, {count} in all"}
+_COMMA: Mapping[Language, str] = {"zh": "、", "en": ", "}
 _HEAD: Mapping[Language, str] = {"zh": "（{when}，{name} 问）", "en": "({when}, asked by {name})"}
 _HEAD_NAMELESS: Mapping[Language, str] = {"zh": "（{when}）", "en": "({when})"}
 _QUOTED: Mapping[Language, str] = {
@@ -30,16 +39,29 @@ def persona(language: Language) -> str:
     return files(__name__).joinpath(f"persona.{language}.txt").read_text("utf-8").strip()
 
 
-def question_text(
-    text: str, *, now: datetime, name: str, quoted: str | None, language: Language
+def question_head(
+    *, now: datetime, name: str, files: Sequence[str] = (), language: Language
 ) -> str:
-    """The question as the model sees it: time and asker first, then what was quoted, then it."""
+    """Our lines before the question: time and asker, and the files tools could read for them.
+
+    A small model that is not told a file's name makes one up, and after the failure another.
+    """
     when = f"{now:%Y-%m-%d} {_WEEKDAYS[language][now.weekday()]} {now:%H:%M}"
     name = _one_line(name)
     head = (_HEAD if name else _HEAD_NAMELESS)[language].format(when=when, name=name)
+    shown = [_one_line(file) for file in files[:FILES_SHOWN]]
+    if not shown:
+        return head
+    more = _MORE_FILES[language].format(count=len(files)) if len(files) > len(shown) else ""
+    listed = _COMMA[language].join(shown)
+    return f"{head}\n{_FILES[language].format(files=listed, more=more)}"
+
+
+def question_text(text: str, *, quoted: str | None, language: Language) -> str:
+    """What was quoted, marked as data, then the question itself."""
     if quoted is None:
-        return f"{head}\n{text}"
-    return f"{head}\n{_QUOTED[language]}\n{_quote(quoted)}\n\n{text}"
+        return text
+    return f"{_QUOTED[language]}\n{_quote(quoted)}\n\n{text}"
 
 
 def _one_line(name: str) -> str:

@@ -125,7 +125,7 @@ def read_body(
             if not found and block.found and not GUESSED.isdisjoint(block.found[-1].repairs):
                 # a value without a name behind one that was closed by guess belongs to that one
                 block.found[-1].state = State.BROKEN
-                block.found[-1].detail = "brackets that do not fit"
+                block.found[-1].detail = ("brackets", "")
         elif char == "<" and not ((yield from src.need(4)) and src.buf.startswith("<!--", src.pos)):
             region = yield from Region(src, tools).read("tag")
             found, state = region.found, State.EMPTY if region.plain else State.WHOLE

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from chathands.emulation.lenient_json import LenientReader
 from chathands.emulation.reading_source import Reads, Source
-from chathands.emulation.reading_tokens import Hints, State
+from chathands.emulation.reading_tokens import Detail, Hints, State
 from chathands.limits import JSON_DEPTH
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
@@ -32,7 +32,7 @@ class Read:
 
     value: Any
     state: State
-    detail: str = ""
+    detail: Detail = ("", "")
     repairs: dict[str, None] = field(default_factory=dict)
 
     @classmethod
@@ -51,7 +51,7 @@ def read_json(src: Source, hints: Hints) -> Reads[Read]:
         try:
             value = json.loads(src.since(start), object_pairs_hook=_pairs(repairs))
         except (ValueError, RecursionError):  # digits beyond sys.get_int_max_str_digits
-            return Read([], State.BROKEN, "a number that is too long")
+            return Read([], State.BROKEN, ("long_number", ""))
         return Read(value, State.WHOLE, repairs=repairs)
     src.rewind(start)
     reader = LenientReader(src, hints)

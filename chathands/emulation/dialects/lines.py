@@ -10,7 +10,13 @@ import re
 from typing import Final
 
 from chathands.emulation.dialects.json_values import Read, read_json, read_members
-from chathands.emulation.dialects.openings import Opening, argument_label, name_label
+from chathands.emulation.dialects.openings import (
+    WINDOW,
+    Opening,
+    argument_label,
+    name_label,
+    opening,
+)
 from chathands.emulation.dialects.yaml_body import NotYaml, read_yaml
 from chathands.emulation.lenient_json import LenientReader
 from chathands.emulation.reading_envelope import calls_in, complete_ones
@@ -19,6 +25,7 @@ from chathands.emulation.reading_lookahead import Lookahead
 from chathands.emulation.reading_source import Reads, Source
 from chathands.emulation.reading_tokens import CLOSERS, COMMAS, SPACE, Frame, Hints, State
 from chathands.emulation.reading_tools import Tools
+from chathands.limits import MAX_CALLS
 
 _WORD: Final = re.compile(
     r"(?:>>>\s?)?[`\"'*]{0,3}([^\W\d][\w.\-]{0,120})(?:\(\))?[`\"'*]{0,3}[ \t]*"
@@ -113,12 +120,27 @@ def read_line(src: Source, kind: Opening, tools: Tools) -> Reads[Block]:
     if kind is Opening.JSON:
         found, state = yield from read_values(src, tools)
     elif kind is Opening.PYTHON:
-        found, state = yield from read_call(src, tools)
+        found, state = yield from _read_calls(src, tools)
     else:
         found, state = yield from _read_named(src, tools)
     if state is State.WHOLE and not (yield from line_is_over(src, tools)):
         return Block(found, str(kind), plain=True)
     return Block(found, str(kind), closed=state is State.WHOLE, plain=state is State.EMPTY)
+
+
+def _read_calls(src: Source, tools: Tools) -> Reads[tuple[list[Found], State]]:
+    """Read calls on one line, `a(); b()`."""
+    found, state = yield from read_call(src, tools)
+    while state is State.WHOLE and len(found) < MAX_CALLS:
+        while (yield from src.need(1)) and src.buf[src.pos] in " \t;,":
+            src.pos += 1
+        while (begins := opening(src.buf[src.pos : src.pos + WINDOW], tools, src.final)) is None:
+            yield
+        if begins is not Opening.PYTHON:
+            break
+        more, state = yield from read_call(src, tools)
+        found += more
+    return found, state
 
 
 _PREFIX: Final = re.compile(r"(?:>>>\s?|await\s+|return\s+|[^\W\d]\w{0,40}\s?=\s?(?!=))*")
@@ -223,7 +245,7 @@ def _read_argument_label(src: Source, found: Found, tools: Tools) -> Reads[bool]
             found.arguments = read_yaml("\n".join(lines)) if lines else MISSING
         except NotYaml:
             found.state = State.BROKEN
-            found.detail = "arguments that cannot be read"
+            found.detail = ("no_object", "")
         found.text_values = True
     else:
         line = yield from _rest_of_line(src)

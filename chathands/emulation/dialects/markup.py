@@ -56,6 +56,7 @@ class Region:
         """The block; `plain` if nothing in the region reads like a call and the text goes on."""
         closed = yield from self._items()
         self._flush()
+        closed = closed and not (self._found and self._found[-1].state is State.CLOSERS)
         goes_on = closed or (yield from self.src.need(1))
         plain = not self._found and not closed and goes_on
         return Block(self._found, form, marked=True, closed=goes_on, plain=plain)
@@ -143,7 +144,7 @@ class Region:
             if src.pos == len(src.buf):
                 if src.final:
                     found.state = State.CUT if text or not given else State.CLOSERS
-                    found.detail = f"ends inside <{tag.name}>"
+                    found.detail = ("cut", "")
                     break
                 yield
                 continue
@@ -151,7 +152,7 @@ class Region:
                 inner = yield from peek_tag(src)
                 if inner is None:
                     found.state = State.BROKEN
-                    found.detail = f"text between the arguments in <{tag.name}>"
+                    found.detail = ("unexpected", tag.name)
                     break
                 if not (yield from self._inner(inner, found, given)):
                     break
@@ -198,7 +199,7 @@ class Region:
         value = yield from self._raw(tag.name, found.repairs) if not tag.whole else _nothing()
         if value is None:
             found.state = State.CUT
-            found.detail = f"ends inside the value of `{key}`"
+            found.detail = ("cut", key)
             return False
         if tag.name == "arg_key":
             src.pos = SPACE.match(src.buf, src.pos).end()  # type: ignore[union-attr]
@@ -276,7 +277,7 @@ class Region:
         value = yield from self._raw(tag.name, {})
         if value is None:
             named = self._fields.get("name") or self._fields.get("tool_name") or self._name
-            self._found.append(Found(named, None, State.CUT, f"ends inside <{tag.name}>"))
+            self._found.append(Found(named, None, State.CUT, ("cut", tag.name)))
             self._name, self._fields = None, {}
         else:
             self._fields[tag.name] = value

@@ -5,17 +5,15 @@ What follows a block is never asked: by then the call may have left.
 
 from __future__ import annotations
 
-import json
 import re
-from importlib.resources import files
 from typing import Final
+
+from chathands.emulation.dialects.data import load
 
 LEAD: Final = 240
 """Characters of text before a block that are looked at."""
 
-_DATA: Final[dict[str, list[str]]] = json.loads(
-    files(__package__).joinpath("quotation.json").read_text(encoding="utf-8")
-)
+_DATA: Final[dict[str, list[str]]] = load("quotation.json")
 
 
 def _group(name: str) -> re.Pattern[str]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any, Final
 
+from chathands.emulation.dialects.data import load
 from chathands.emulation.reading_source import Reads, Source
 from chathands.emulation.reading_tools import Tools
 
-_DATA: Final[dict[str, Any]] = json.loads(
-    files(__package__).joinpath("markers.json").read_text(encoding="utf-8")
-)
+_DATA: Final[dict[str, Any]] = load("markers.json")
 OPEN: Final = frozenset(_DATA["open"])
 CLOSE: Final = frozenset(_DATA["close"])
 SEPARATORS: Final = frozenset(_DATA["separators"])
@@ -35,17 +32,18 @@ _ONLY_SPECIAL: Final = (STOPS | TURNS | CLOSE | {"channel", "plugin"}) - {"s"}
 LONGEST: Final = 240
 """Characters of a tag, attributes and all."""
 
-_ATTRIBUTE: Final = r"""[\w:.\-]{1,60}\s*=\s*(?:"[^"\n<>]*"|'[^'\n<>]*'|[^\s<>"'/|｜]+)"""
+_SPACES: Final = ("minimax", "seed", "antml", "steptml", "ns")
+"""Name spaces that models put before these names."""
+_VALUE: Final = r"""(?:"[^"\n<>]*"|'[^'\n<>]*'|[^\s<>"'/|｜]+)"""
 _TAG: Final = re.compile(
-    r"<\s?(?P<bar>[|｜]?)(?P<close>/?)[|｜]?(?:DSML[|｜]|(?P<space>[a-zA-Z]\w{0,19}):)?(?P<name>[\w▁.\-]{1,80})"
-    r"""(?:\s?=\s?(?P<value>"[^"\n<>]*"|'[^'\n<>]*'|[^\s<>"'/|｜]+))?"""
-    rf"(?P<attributes>(?:\s+{_ATTRIBUTE})*)\s*[|｜]?(?P<self>/?)[|｜]?>"
+    r"<\s?(?P<bar>[|｜]?)(?P<close>/?)[|｜]?"
+    rf"(?:DSML[|｜]|(?:{'|'.join(_SPACES)}):)?(?P<name>[\w▁.\-]{{1,80}})"
+    rf"(?:\s?=\s?(?P<value>{_VALUE}))?"
+    rf"(?P<attributes>(?:\s+[\w:.\-]{{1,60}}\s*=\s*{_VALUE})*)\s*[|｜]?(?P<self>/?)[|｜]?>"
 )
-_ATTRIBUTES: Final = re.compile(
-    r"""([\w:.\-]{1,60})\s*=\s*(?:"([^"\n]*)"|'([^'\n]*)'|([^\s<>"'/|｜]+))"""
-)
+_ATTRIBUTE: Final = re.compile(rf"([\w:.\-]{{1,60}})\s*=\s*({_VALUE})")
 _BEGUN: Final = re.compile(
-    r"<\s?[|｜]?/?[|｜]?(?P<name>(?:DSML[|｜])?[\w▁.\-]{0,80}(?::[\w▁.\-]{0,80})?)(?P<more>[\s=|｜/][^<>]*)?\Z"
+    r"<\s?[|｜]?/?[|｜]?(?P<name>(?:DSML[|｜])?[\w▁.\-:]{0,80})(?P<more>[\s=|｜/][^<>]*)?\Z"
 )
 
 
@@ -83,60 +81,47 @@ def peek_known_tag(src: Source, tools: Tools) -> Reads[Tag | None]:
         found = _TAG.match(src.buf, src.pos)
         if found is not None:
             tag = _tag(found)
-            if tag.special or tag.name not in _ONLY_SPECIAL:
-                return (
-                    tag if tag.name in KNOWN or (tools.find(tag.name) and not tag.closing) else None
-                )
-            return None
-        begun = _BEGUN.match(src.buf, src.pos)
-        rest = len(src.buf) - src.pos
-        if src.final or begun is None or rest >= LONGEST:
-            return None
-        name = _plain(begun.group("name")).removeprefix("dsml|")
-        if begun.group("more"):
-            if name not in KNOWN and tools.find(name) is None:
+            if tag is None or (tag.name in _ONLY_SPECIAL and not tag.special):
                 return None
-        elif rest > 80 or not _may_become(name, tools):
+            return tag if tag.name in KNOWN or (tools.leads(tag.name) and not tag.closing) else None
+        begun = _BEGUN.match(src.buf, src.pos)
+        if src.final or begun is None or len(src.buf) - src.pos >= LONGEST:
+            return None
+        name = _plain(begun["name"]).removeprefix("dsml|")
+        known = name in KNOWN or tools.leads(name) if begun["more"] else _may_become(name, tools)
+        if not known:
             return None
         yield
 
 
 def _may_become(name: str, tools: Tools) -> bool:
-    space, colon, local = name.rpartition(":")
+    """Whether a tag's name that goes on may be one of ours."""
+    space, colon, local = name.partition(":")
     if colon:
-        return len(space) <= 20 and (not local or any(k.startswith(local) for k in KNOWN))
-    return (
-        "dsml|".startswith(name)
-        or any(known.startswith(name) for known in KNOWN)
-        or any(spaced.startswith(name) for spaced in _SPACES)
-        or tools.begins(name)
-    )
-
-
-_SPACES: Final = ("minimax:", "seed:", "antml:", "steptml:", "ns:")
+        return space in _SPACES and any(known.startswith(local) for known in KNOWN)
+    begun = (*_SPACES, "dsml|")
+    return any(k.startswith(name) for names in (KNOWN, begun) for k in names) or tools.begins(name)
 
 
 def _plain(name: str) -> str:
     return name.lower().replace("▁", "_").replace("｜", "|")
 
 
-def _tag(found: re.Match[str]) -> Tag:
+def _tag(found: re.Match[str]) -> Tag | None:
+    width = found.end() - found.start()
+    if width > LONGEST:
+        return None
     name = _plain(found["name"])
-    attributes = tuple(
-        (m[1], next(g for g in m.groups()[1:] if g is not None))
-        for m in _ATTRIBUTES.finditer(found["attributes"])
-    )
+    attributes = tuple((m[1], m[2].strip("\"'")) for m in _ATTRIBUTE.finditer(found["attributes"]))
     value = (found["value"] or "").strip("\"'")
     if not value:
         value = next((v for k, v in attributes if k.lower() in ("name", "tool", "function")), "")
-    if name not in _WORDS:
-        name = found["name"]  # a tool or an argument keeps its own spelling
     return Tag(
-        name,
-        found.end() - found.start(),
-        bool(found["close"]),
-        bool(found["bar"]),
-        bool(found["self"]),
-        value,
-        attributes,
+        name if name in _WORDS else found["name"],  # a tool or argument keeps its own spelling
+        width,
+        closing=bool(found["close"]),
+        special=bool(found["bar"]),
+        whole=bool(found["self"]),
+        value=value,
+        attributes=attributes,
     )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-from importlib.resources import files
 from typing import Any, Final
 
-_DATA: Final[dict[str, Any]] = json.loads(
-    files(__package__).joinpath("words.json").read_text(encoding="utf-8")
-)
+from chathands.emulation.dialects.data import load
+
+_DATA: Final[dict[str, Any]] = load("words.json")
 
 NAME_KEYS: Final = frozenset(_DATA["name_keys"])
 ARGUMENT_KEYS: Final = frozenset(_DATA["argument_keys"])

@@ -1,0 +1,223 @@
+"""What becomes of what was read: a call with its confidence, a broken call with its reason, text."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from chathands.conversation import ToolSpec
+from chathands.emulation.outcome import Reason
+from chathands.emulation.reading import parse_reply
+from tests.emulation.replies import TOOLS, block, calls_of
+
+READ = '{"tool":"read_file","parameters":{"path":"src/app.py"}}'
+
+
+def only_broken(reply: str, finish_reason: str | None = None) -> tuple[Reason, str | None, bool]:
+    reading = parse_reply(reply, TOOLS, finish_reason)
+    assert reading.calls == ()
+    (broken,) = reading.broken
+    assert broken.detail
+    return broken.reason, broken.name, broken.in_contract
+
+
+def test_an_undeclared_name_is_broken_in_the_contract_and_text_elsewhere() -> None:
+    reply = '{"tool":"erase_disk","parameters":{"path":"/"}}'
+    assert only_broken(block(reply)) == (Reason.UNKNOWN_TOOL, "erase_disk", True)
+    for elsewhere in (block(reply, "json"), reply, f"<tool_call>{reply}</tool_call>"):
+        reading = parse_reply(elsewhere, TOOLS)
+        assert (reading.calls, reading.broken, reading.text) == ((), (), elsewhere)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "word"),
+    [
+        ('{"days": 2}', "`city`"),
+        ('{"city": "北京", "days": "soon"}', "`days`"),
+        ('{"city": "北京", "unit": "kelvin"}', '"c", "f"'),
+        ('["北京"]', "名称"),
+        ('{"town": "北京"}', "`city`"),
+        ('{"city": {"name": "北京"}}', "`city`"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_named(parameters: str, word: str) -> None:
+    reply = block(f'{{"tool":"get_weather","parameters":{parameters}}}')
+    assert only_broken(reply) == (Reason.INVALID_ARGUMENTS, "get_weather", True)
+    assert word in parse_reply(reply, TOOLS).broken[0].detail
+
+
+def test_the_sentences_are_in_the_language_of_the_conversation() -> None:
+    reply = block('{"tool":"get_weather","parameters":{}}')
+    english = parse_reply(reply, TOOLS, language="en").broken[0].detail
+    assert english == "the required argument `city` is missing"
+    assert parse_reply(reply, TOOLS).broken[0].detail == "缺少必填参数 `city`"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '```json action\n{"tool":"write_file","parameters":{"path":"a","content":"one two',
+        '```json action\n{"tool":"write_file","parameters":{"path":"a","con',
+        '```json action\n{"tool":"get_weather","parameters":{"city":"x","days":1',
+        '```json action\n{"tool":"get_weather","parameters":{"city":"x",',
+        '```json action\n{"tool":"read_fi',
+        "```json action\n",
+        "<tool_call>\n",
+        "<function=write_file>\n<parameter=path>\na",
+        'write_file(path="a", content="on',
+        'Action: write_file\nAction Input: {"path": "a", "content": "x',
+    ],
+)
+@pytest.mark.parametrize("finish_reason", [None, "stop", "length"])
+def test_a_reply_cut_inside_an_action_is_truncated(reply: str, finish_reason: str | None) -> None:
+    assert only_broken(reply, finish_reason)[0] is Reason.TRUNCATED
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '```json action\n{"tool":"read_file","parameters":{"path":"src/app.py"}',
+        '{"tool":"read_file","parameters":{"path":"src/app.py"',
+        '<tool_call>{"name":"read_file","arguments":{"path":"src/app.py"}',
+        "<function=read_file><parameter=path>src/app.py</parameter>",
+        'read_file(path="src/app.py"',
+    ],
+)
+def test_missing_closers_are_added_unless_the_model_was_cut_off(reply: str) -> None:
+    (call,) = parse_reply(reply, TOOLS, "stop").calls
+    assert call.confidence == "recovered"
+    assert "missing_closer" in call.repairs
+    assert only_broken(reply, "length")[0] is Reason.TRUNCATED
+
+
+def test_a_whole_action_runs_although_the_fence_was_cut_off() -> None:
+    reading = parse_reply(f"```json action\n{READ}", TOOLS, "length")
+    assert [c.confidence for c in reading.calls] == ["strict"]
+    assert reading.finish_reason == "length"
+
+
+@pytest.mark.parametrize(
+    ("reply", "confidence"),
+    [
+        (block(READ), "strict"),
+        (block(READ, "json"), "strict"),
+        (f"<tool_call>{READ}</tool_call>", "strict"),
+        ("<function=list_files><parameter=recursive>true</parameter></function>", "strict"),
+        (block(READ.replace('"', "'")), "repaired"),
+        (block(READ.replace("}}", ",}}")), "repaired"),
+        (block('{"tool":"get_weather","parameters":{"city":"x","days":"2"}}'), "repaired"),
+        (block('{"tool":"Read-File","parameters":{"path":"src/app.py"}}'), "repaired"),
+        (block('{"tool":"read_file","parameters":{"path":"src/app.py","mode":"r"}}'), "repaired"),
+        (block('{"tool":"read_file","path":"src/app.py"}'), "repaired"),
+        (block('{"tool":"send_message","parameters":{"to":"a","text":"x "y" z"}}'), "recovered"),
+        (block('{"tool":"read_file","parameters":{"path":"src/app.py"}'), "recovered"),
+        ('get_weather("北京")', "recovered"),
+        (f"我将执行：{READ}", "recovered"),
+    ],
+)
+def test_confidence_says_how_much_was_put_right(reply: str, confidence: str) -> None:
+    (call,) = parse_reply(reply, TOOLS).calls
+    assert call.confidence == confidence, call.repairs
+    assert call.confidence != "repaired" or call.repairs
+
+
+def test_a_repaired_text_never_runs_with_arguments_nobody_knows() -> None:
+    # the stray quote may have cut a value in two; what is left over is part of it
+    reply = block('{"tool":"send_message","parameters":{"to":"a","text":"b "c","d":"e"}}')
+    assert parse_reply(reply, TOOLS).calls == ()
+
+
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        (block('{"tool":"finish","parameters":{"answer":"北京晴。"}}'), "北京晴。"),
+        (block('{"tool":"NO_TOOL"}'), ""),
+        (
+            "好的。\n" + block('{"tool":"none","parameters":{"text":"不需要查。"}}'),
+            "好的。\n不需要查。",
+        ),
+        ('{"action":"Final Answer","action_input":"42"}', "42"),
+    ],
+)
+def test_no_tool_is_a_decision_and_its_text_the_answer(reply: str, text: str) -> None:
+    reading = parse_reply(reply, TOOLS)
+    assert (reading.no_tool, reading.text, reading.calls, reading.broken) == (True, text, (), ())
+
+
+def test_a_declared_tool_of_such_a_name_is_called() -> None:
+    tools = [{"name": "finish", "parameters": {"type": "object", "properties": {}}}]
+    reading = parse_reply(block('{"tool":"finish","parameters":{}}'), tools)
+    assert [c.name for c in reading.calls] == ["finish"]
+    assert not reading.no_tool
+
+
+def test_one_bad_sibling_never_drops_the_good_ones() -> None:
+    bad = '{"tool":"write_file","parameters":{}}'
+    for reply in (
+        block(f"{bad}\n{READ}"),
+        block(f"[{bad}, {READ}]"),
+        block(bad) + "\n" + block(READ),
+        block('{"tool":"get_weather","parameters":{"city":"北京}}') + "\n\n" + block(READ),
+        block(READ) + "\n```json action\n" + '{"tool":"write_file","parameters":{"path":"a',
+    ):
+        reading = parse_reply(reply, TOOLS)
+        assert calls_of(reading) == [json.loads(READ)], reply
+        assert len(reading.broken) == 1
+
+
+def test_identical_siblings_collapse_and_others_do_not() -> None:
+    other = READ.replace("app", "lib")
+    reading = parse_reply(block(READ) + block(other) + block(READ.replace(":", ": ")), TOOLS)
+    assert calls_of(reading) == [json.loads(READ), json.loads(other)]
+
+
+def test_call_ids_depend_on_position_order_name_and_arguments_only() -> None:
+    reply = block(READ)
+    (call,) = parse_reply(reply, TOOLS).calls
+    assert call.id.startswith("call_")
+    assert len(call.id) == 17
+    assert parse_reply("好。\n" + reply, TOOLS).calls[0].id == call.id
+    assert parse_reply(reply, TOOLS, position=1).calls[0].id != call.id
+    assert parse_reply(block(READ.replace("app", "lib")), TOOLS).calls[0].id != call.id
+
+
+def test_tools_may_be_specs_or_either_shape_of_openai_dict() -> None:
+    parameters = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    reply = "[math.factorial(n=5)]"
+    for tool in (
+        ToolSpec("math.factorial", parameters=parameters),
+        {"type": "function", "function": {"name": "math.factorial", "parameters": parameters}},
+        {"name": "math_factorial", "input_schema": parameters},
+        {"name": "factorial", "parameters": parameters},
+    ):
+        (call,) = parse_reply(
+            reply.replace("math.", "") if "factorial" == _name(tool) else reply, [tool]
+        ).calls
+        assert call.arguments == {"n": 5}
+
+
+def _name(tool: object) -> str:
+    return tool.name if isinstance(tool, ToolSpec) else str(tool.get("name"))  # type: ignore[attr-defined]
+
+
+def test_numbers_that_are_none_and_half_characters_do_not_get_through() -> None:
+    for number in ("NaN", "Infinity", "1e999", "-1e999"):
+        reply = block(f'{{"tool":"set_alarm","parameters":{{"time":"08:00","volume":{number}}}}}')
+        assert only_broken(reply)[0] is Reason.INVALID_ARGUMENTS
+    reply = block(r'{"tool":"send_message","parameters":{"to":"a","text":"x\ud83dy"}}')
+    assert parse_reply(reply, TOOLS).calls[0].arguments["text"] == "x\ufffdy"
+
+
+def test_a_tools_own_schema_in_an_explanation_is_no_call() -> None:
+    spec = TOOLS[10]["function"]
+    assert parse_reply(block(json.dumps(spec), "json"), TOOLS).calls == ()
+
+
+def test_the_cap_ends_the_reading_and_cuts_an_open_action() -> None:
+    text = "字" * 50
+    assert parse_reply(text, TOOLS, cap=20).text == "字" * 20
+    reading = parse_reply(block(READ), TOOLS, cap=40)
+    assert [b.reason for b in reading.broken] == [Reason.TRUNCATED]
+    assert len(parse_reply(block('{"tool":"write_file","parameters":{"path":"a","content":"'
+                                 + "字" * 300_000 + '"}}'), TOOLS).calls) == 1  # fmt: skip
