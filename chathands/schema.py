@@ -140,7 +140,7 @@ class Schema:
                 if key == "properties" and isinstance(value, Mapping):
                     flat[key] = {**value, **flat.get(key, {})}
                 elif key == "required" and isinstance(value, list | tuple):
-                    flat[key] = [*value, *(n for n in flat.get(key, ()) if n not in value)]
+                    flat[key] = [*flat.get(key, ()), *value]
                 else:
                     flat.setdefault(key, value)
         return flat
@@ -186,7 +186,7 @@ class Schema:
             node.properties = {name: self._compile(part) for name, part in properties.items()}
         required = flat.get("required")
         if isinstance(required, list | tuple):
-            node.required = tuple(name for name in required if isinstance(name, str))
+            node.required = tuple(dict.fromkeys(n for n in required if isinstance(n, str)))
         extra = flat.get("additionalProperties")
         node.extra = self._compile(extra) if isinstance(extra, Mapping) else None
         if "patternProperties" not in flat and not isinstance(extra, Mapping) and extra is not True:

@@ -145,7 +145,7 @@ def near_name(
         return None  # a key that was misread, with half of a value in it
     plain = plain_name(name)
     same = [target for target in free if plain_name(target) == plain]
-    if not same and len(plain) > 3:
+    if not same:
         same = [target for target in free if _one_letter_apart(plain_name(target), plain)]
     if not same:
         same = [target for target in free if target in required and _says(name, target)]
@@ -165,8 +165,10 @@ def _says(name: str, target: str) -> bool:
 def _one_letter_apart(a: str, b: str) -> bool:
     """Whether one letter more, less or other makes them equal (`tag`/`tags`, `querry`/`query`)."""
     shorter = min(len(a), len(b))
-    if abs(len(a) - len(b)) > 1 or shorter < 3:
+    if shorter < 3 or abs(len(a) - len(b)) > 1:
         return False
+    if shorter < 4:  # `tag` and `tags`, but not `end` and `and`
+        return a + "s" == b or b + "s" == a
     start = 0
     while start < shorter and a[start] == b[start]:
         start += 1

@@ -379,7 +379,8 @@ class Agent:
 
     async def _remember(self, run: Run, reply: str) -> None:
         run.remembered = True
-        messages = memory.remember(run.question.text, run.own_messages, reply)
+        answer = fallback.without_reference(reply)
+        messages = memory.remember(run.question.text, run.own_messages, answer)
         try:
             await self._store.conversations.append(run.question.conversation, messages)
         except StoreError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ DEADLINE = "时间到了，没来得及写出完整的回答。"
 CANCELLED = "已停止。"
 EXPIRED = "没有人确认，已过期，没有执行。"
 PERSON_SAID_NO = "有权确认的人选择了取消，没有执行。"
+
+_REFERENCE = re.compile(r"（编号 [0-9A-Z-]+(?:，[^（）]*)?）\s*\Z")
 
 _GIVEN_UP = "这次没有得到可用的回答，请换个说法再问一次。"
 _GIVEN_UP_BY_REASON = {
@@ -32,6 +35,12 @@ def given_up(reason: Reason) -> str:
 def plain_reply(sentence: str, run_id: str) -> str:
     """`sentence` with the reference number: nothing was done."""
     return f"{sentence}（编号 {run_id}）"
+
+
+def without_reference(reply: str) -> str:
+    """A reply for the next run to read: a model that sees our account copies its form, and would
+    put an old reference number under a new answer."""
+    return _REFERENCE.sub("", reply).rstrip()
 
 
 def account(

@@ -345,7 +345,7 @@ def account_of(run: Run, sentence: str) -> Ended:
     """The deterministic reply: the sentence, what was done, what was not, the reference."""
     done = run.scope.done
     text = fallback.account(sentence, done, run.not_done(), run.run_id)
-    return Ended("fallback" if done else "failed", text, remember=bool(done))
+    return Ended("fallback" if done else "failed", text, remember=run.changed_something)
 
 
 def _deny(run: Run, resumption: Resumption, why: str) -> None:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from chathands.conversation import Conversation, Message, Role, Status, Tag, ToolCall, ToolSpec
-from chathands.emulation.matching import effects_asked_for, score
+from chathands.emulation.matching import effects_asked_for, has_known_effect, score
 from chathands.emulation.prompts import load
 from chathands.emulation.refusal import sentences_of
 from chathands.emulation.state import question_of, run_start
@@ -122,6 +122,37 @@ def ungrounded(call: ToolCall, spec: ToolSpec | None, conversation: Conversation
     ):
         return None
     return absent[0]
+
+
+def unasked(call: ToolCall, specs: Sequence[ToolSpec], conversation: Conversation) -> bool:
+    """Whether a call, after a failure in this run, would send out what nobody asked to be sent.
+
+    Small models that cannot find a file push the error message to the group instead. Asked is what
+    the question of this run says, or the one before it if that is still open ("which group?").
+    Without a failure a person's approval is check enough: wordings for "send it" have no end.
+    """
+    spec = next((spec for spec in specs if spec.name == call.name), None)
+    if spec is None or spec.side_effect != "outward" or not has_known_effect(spec):
+        return False
+    since = results_since(conversation, run_start(conversation))
+    if not any(m.result is not None and m.result.status is Status.FAILED for _, m in since):
+        return False
+    questions = [
+        at
+        for at, message in enumerate(conversation)
+        if message.role is Role.USER and message.tag is Tag.PLAIN
+    ]
+    asked = [spec.name in effects_asked_for(conversation[at].text, specs) for at in questions[-2:]]
+    if not asked or asked[-1]:
+        return False
+    if not asked[0]:
+        return True
+    done = {
+        message.result.name
+        for message in conversation[questions[-2] :]
+        if message.result is not None and message.result.status in (Status.OK, Status.UNKNOWN)
+    }
+    return spec.name in done
 
 
 def _copied_from_example(call: ToolCall, spec: ToolSpec, known: str) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from chathands.conversation import ToolSpec
 from chathands.emulation.outcome import Language, Reason, Retry
 from chathands.emulation.prompts import wording
-from chathands.emulation.review import SOFT_EVIDENCE
+from chathands.emulation.review import SOFT_EVIDENCE, UNASKED
 from chathands.emulation.signature import one_line
 from chathands.emulation.state import State
 
@@ -47,6 +47,8 @@ def correction(
         kind = "in_call"
     if retry.detail in SOFT_EVIDENCE:
         kind = "soft"
+    if retry.detail == UNASKED:
+        kind = UNASKED
     texts = words.get(f"{retry.reason.value}_{kind}") or words[retry.reason.value]
     name = one_line(retry.name or "", 100)
     declared = any(spec.name == retry.name for spec in specs)

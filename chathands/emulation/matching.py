@@ -140,6 +140,12 @@ def effects_asked_for(question: str, specs: Sequence[ToolSpec]) -> list[str]:
     return names
 
 
+def has_known_effect(spec: ToolSpec) -> bool:
+    """Whether `effects_asked_for` knows how people ask for what this tool does."""
+    about = f"{spec.name.replace('_', ' ')} {spec.description}".casefold()
+    return any(tool.search(about) for _, tool in _effects())
+
+
 def texts_of(arguments: Mapping[str, Any]) -> str:
     """The texts in arguments, one per line."""
     texts: list[str] = []

@@ -230,8 +230,10 @@ class Prose:
             self._out.invent()
         elif name in tags.TURNS:
             self._out.over = True  # the model goes on as somebody else
-        elif name in tags.STOPS or name in tags.CLOSE or tag.closing:
+        elif name in tags.STOPS or name in tags.CLOSE:
             src.pos += tag.width
+        elif tag.closing:
+            return False
         elif name != "channel" or not (yield from self._channel(tag)):
             return (yield from self._region(name, tag.width))
         return True

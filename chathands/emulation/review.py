@@ -18,7 +18,13 @@ from chathands.conversation import (
     ToolSpec,
     as_specs,
 )
-from chathands.emulation.claims import has_results, results_since, unbacked_claim, ungrounded
+from chathands.emulation.claims import (
+    has_results,
+    results_since,
+    unasked,
+    unbacked_claim,
+    ungrounded,
+)
 from chathands.emulation.figures import asks_for_explanation, unbacked_figure
 from chathands.emulation.matching import best_read_tool, effects_asked_for, fitting, texts_of
 from chathands.emulation.outcome import (
@@ -47,6 +53,9 @@ from chathands.emulation.state import (
 
 SOFT_EVIDENCE = frozenset({"idle", "lesson", "effect_missing"})
 """Details of a missed call that are asked about once and then left to the model."""
+
+UNASKED = "unasked"
+"""Detail of a call to be confirmed because nobody asked for its effect."""
 
 OPTIONAL_REVIEWS = frozenset(
     {Reason.UNGROUNDED, Reason.UNCONFIRMED, Reason.UNBACKED_CLAIM, Reason.UNBACKED_FIGURE}
@@ -147,6 +156,12 @@ class _Review:
             spec = self._by_name.get(call.name)
             if (field := ungrounded(call, spec, self._conversation)) is not None:
                 return BrokenCall(Reason.UNGROUNDED, "", call.name, field)
+        if (
+            Reason.UNCONFIRMED in self._reviews
+            and self._conversation is not None
+            and unasked(call, self._specs, self._conversation)
+        ):
+            return BrokenCall(Reason.UNCONFIRMED, "", call.name, UNASKED)
         if (figure := self._invented_in(call)) is not None:
             return BrokenCall(Reason.UNBACKED_FIGURE, "", call.name, figure)
         return None

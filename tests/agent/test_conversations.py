@@ -49,6 +49,16 @@ async def test_an_account_is_remembered(tmp_path):
         await w.ask("记一下买菜")
         await w.ask("记了吗")
     assert any("note（买菜）：已完成" in text for text in texts(w.requests[-1]))
+    assert not any("编号" in text for text in texts(w.requests[-1]))
+
+
+async def test_an_account_of_mere_reading_is_not_remembered(tmp_path):
+    """A model that sees one in its history answers the next question with another."""
+    replies = [block("look", what="库存"), UpstreamFailed("500"), "好。"]
+    async with world(tmp_path, replies, READ) as w:
+        await w.ask("看看库存")
+        await w.ask("在吗")
+    assert len(texts(w.requests[-1])) == 1
 
 
 async def test_only_so_many_rounds_are_seen_again(tmp_path):

@@ -292,3 +292,15 @@ def test_references_use_no_letters_that_look_like_digits():
     for run_id in ids:
         assert len(run_id) == 7
         assert not set(run_id) & set("ILOUilou")
+
+
+async def test_the_files_there_are_stand_before_the_question(tmp_path):
+    shared = tmp_path / "data" / "shared" / "表"
+    shared.mkdir(parents=True)
+    (shared / "十月.xlsx").write_bytes(b"x")
+    tool = READ.replace("what:", "file_path:").replace("what=", "file_path=")
+    async with world(tmp_path, ["好。"], tool.replace("{what}", "{file_path}")) as w:
+        await w.ask("你好")
+    head, question = w.requests[-1].messages[-1].content.rsplit("\n", 1)
+    assert "表/十月.xlsx" in head
+    assert question == "你好"

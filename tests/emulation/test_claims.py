@@ -8,7 +8,7 @@ from chathands.conversation import Message, Status, ToolCall, ToolExample, ToolR
 from chathands.emulation.claims import unbacked_claim, ungrounded
 from chathands.emulation.figures import figures_of, unbacked_figure
 from chathands.emulation.matching import best_read_tool, effects_asked_for, fitting
-from chathands.emulation.outcome import Answer, ParsedReply, Reason, Retry
+from chathands.emulation.outcome import Answer, Calls, ParsedReply, Reason, Retry
 from chathands.emulation.review import review_reply
 
 TEXT = {"type": "string"}
@@ -285,3 +285,54 @@ def test_an_ungrounded_call_beside_a_grounded_one_is_answered_as_failed():
     ]
     alone = review_reply(ParsedReply("", (bad,)), TOOLS, "auto", run("厦门天气"))
     assert alone == Retry(Reason.UNGROUNDED, "city", "get_weather")
+
+
+# --- something sent that nobody asked to be sent
+
+
+def _after_failure(question: str, *before: Message) -> list[Message]:
+    call = ToolCall("c1", "read_sheet", {"file_path": "a.xlsx"})
+    failed = ToolResult("c1", "read_sheet", Status.FAILED, "没有找到文件「a.xlsx」。")
+    return [
+        *before,
+        Message.user(question),
+        Message.assistant("", [call]),
+        Message.tool(failed),
+    ]
+
+
+_SHEET = ToolSpec("read_sheet", "读取表格", side_effect="none")
+_SEND = ToolSpec("send_message", "把消息推送到群里", side_effect="outward")
+
+
+@pytest.mark.parametrize(
+    ("question", "confirm"),
+    [
+        ("九月谁卖得最多？", True),
+        ("How much did we sell in May?", True),
+        ("把九月的表发到群里", False),
+        ("九月的表同步到销售群", False),
+        ("Push the May totals to the group", False),
+    ],
+)
+def test_after_a_failure_only_what_was_asked_for_is_sent(question, confirm):
+    call = ToolCall("c2", "send_message", {"content": "没有找到文件。"})
+    reply = ParsedReply("", (call,))
+    outcome = review_reply(reply, [_SHEET, _SEND], "auto", _after_failure(question))
+    asked_again = isinstance(outcome, Retry) and outcome.reason is Reason.UNCONFIRMED
+    assert asked_again is confirm
+
+
+def test_an_open_request_to_send_covers_the_answer_to_our_question():
+    before = (Message.user("把销量发出去"), Message.assistant("发到哪个群？"))
+    call = ToolCall("c2", "send_message", {"content": "销量"})
+    conversation = _after_failure("销售群", *before)
+    outcome = review_reply(ParsedReply("", (call,)), [_SHEET, _SEND], "auto", conversation)
+    assert isinstance(outcome, Calls)
+
+
+def test_without_a_failure_nothing_is_asked_twice():
+    call = ToolCall("c2", "send_message", {"content": "销量"})
+    conversation = [Message.user("销量弄好")]
+    outcome = review_reply(ParsedReply("", (call,)), [_SHEET, _SEND], "auto", conversation)
+    assert isinstance(outcome, Calls)
