@@ -37,6 +37,13 @@ def plain_reply(sentence: str, run_id: str) -> str:
     return f"{sentence}（编号 {run_id}）"
 
 
+def with_told(answer: str, done: Iterable[Mapping[str, Any]]) -> str:
+    """The model's answer, and what tools said a person must hear, unless it stands there."""
+    told = [sentence for entry in done for sentence in entry.get("told", ())]
+    missing = [sentence for sentence in dict.fromkeys(told) if sentence not in answer]
+    return "\n".join([answer, *missing])
+
+
 def without_reference(reply: str) -> str:
     """A reply for the next run to read: a model that sees our account copies its form, and would
     put an old reference number under a new answer."""

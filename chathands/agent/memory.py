@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from chathands.conversation import Message, Role, Tag, ToolCall, ToolResult
+from chathands.conversation import Message, Role, Status, Tag, ToolCall, ToolResult
 from chathands.emulation import clean
 
 STORED_CHARACTERS = 4000
 """Of one result on disk; a table that is asked about again is read again."""
 LAST_CHARACTERS = 1200
 """Of one result of the last run: enough for "and sorted the other way round?"."""
+DROPPED = "（内容已略，需要时重新调用工具）"
 LINE_CHARACTERS = 160
 """Of one result further back."""
 
@@ -19,10 +20,17 @@ LINE_CHARACTERS = 160
 def remember(question: str, run: Iterable[Message], answer: str) -> list[Message]:
     """The round to store: the plain question, accepted calls with their results, the final reply.
 
-    Nothing that was rejected, corrected or remarked by us; no call without its result.
+    Nothing that was rejected, corrected or remarked by us; no call without its result; of failed
+    calls only what nothing came after: the way there would be copied the next time.
     """
     plain = [message for message in run if message.tag is Tag.PLAIN]
-    results = {m.result.call_id: m.result for m in plain if m.result is not None}
+    listed = [m.result for m in plain if m.result is not None]
+    last = listed[-1].call_id if listed else None
+    results = {
+        result.call_id: result
+        for result in listed
+        if result.status is not Status.FAILED or result.call_id == last
+    }
     kept = [Message.user(question)]
     for message in plain:
         calls = [call for call in message.calls if call.id in results]
@@ -58,11 +66,16 @@ def cut_result(result: ToolResult, limit: int) -> ToolResult:
 
 
 def one_line_result(result: ToolResult, limit: int = LINE_CHARACTERS) -> ToolResult:
-    """The result as one line."""
-    line = " ".join(result.content.split())
-    if len(line) <= limit:
-        return replace(result, content=line)
-    return replace(result, content=f"{line[:limit]}…（已略）", truncated=True)
+    """The result's first line, and a word that the rest is gone.
+
+    Half a table squeezed into the line would be taken for the data: a model has been seen pushing
+    three of four regions from it.
+    """
+    lines = [line.strip() for line in result.content.splitlines() if line.strip()]
+    first = lines[0] if lines else ""
+    if len(lines) <= 1 and len(first) <= limit:
+        return replace(result, content=first)
+    return replace(result, content=f"{first[:limit]}…{DROPPED}", truncated=True)
 
 
 def _shorten(result: ToolResult) -> ToolResult:

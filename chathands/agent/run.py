@@ -160,7 +160,9 @@ class Runner:
             outcome = await self._decide(run)
             match outcome:
                 case Answer(text):
-                    return Ended("answered", text, remember=True)
+                    return Ended(
+                        "answered", fallback.with_told(text, run.scope.done), remember=True
+                    )
                 case GiveUp(reason):
                     return account_of(run, fallback.given_up(reason))
                 case Fault(sentence):

@@ -87,7 +87,13 @@ def derived_fence(conversation: Conversation) -> str:
         head.append(f"{message.role}:{message.text}")
         if message.role is Role.USER:
             break
-    return hashlib.blake2b(canonical_json(head).encode(), digest_size=4).hexdigest()
+    return _token(head)
+
+
+def _token(texts: list[str]) -> str:
+    return hashlib.blake2b(
+        canonical_json(texts).encode("utf-8", "replace"), digest_size=4
+    ).hexdigest()
 
 
 class _Projection:
@@ -204,7 +210,7 @@ class _Projection:
             self._say(Role.USER, self._render(entries))
 
     def _say_results(self, entries: Sequence[Shown], at: int, end: int) -> None:
-        text = self._render(entries)
+        text = self._render(entries, earlier=at <= self._run)
         following = self._conversation[end] if end < len(self._conversation) else None
         # Old results need no way on; in the last round the notice behind them says it.
         if at > self._run and not (following and is_notice(following, "last_round")):
@@ -223,8 +229,14 @@ class _Projection:
         settled = settled_tools(self._conversation, specs, upto=end)
         return [name for name in effects_asked_for(question, specs) if name not in settled]
 
-    def _render(self, entries: Sequence[Shown]) -> str:
-        return continuation.render_results(entries, language=self._language, fence=self._fence)
+    def _render(self, entries: Sequence[Shown], *, earlier: bool = False) -> str:
+        """The results as text. Those of earlier runs get a fence of their own content's making:
+        the run's random one would change every old message and cost its place in the cache."""
+        fence = self._fence
+        if earlier:
+            told = [entry.result.content for entry in entries if entry.result is not None]
+            fence = _token(told)
+        return continuation.render_results(entries, language=self._language, fence=fence)
 
     def _say(self, role: Role, text: str) -> None:
         if self._out and self._out[-1].role is role:

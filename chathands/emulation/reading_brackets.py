@@ -1,7 +1,7 @@
 """The brackets a value has open, and what is put into them: an explicit stack instead of recursion.
 
-Tokens come from lenient_json.py; here is what each does to the innermost bracket, and what becomes of
-brackets that were closed wrongly, twice or not at all.
+Tokens come from lenient_json.py; here is what each does to the innermost bracket, and what becomes
+of brackets that were closed wrongly, twice or not at all.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from chathands.emulation.reading_source import Source
-from chathands.emulation.reading_tokens import CLOSERS, Detail, Frame, State, Want
+from chathands.emulation.reading_tokens import CLOSERS, Detail, Frame, Gap, State, Want
 from chathands.limits import JSON_DEPTH
 
 
@@ -66,37 +66,31 @@ class Brackets:
             if any(frame.kind in kinds for frame in self._stack):
                 self.repairs["missing_closer"] = None
                 while self._stack[-1].kind not in kinds:
-                    if not self._may_close(self._stack[-1]):
-                        return
+                    self._fill_gap(self._stack[-1])
                     self._pop()
             elif self._stack[-1].want is Want.NEXT:
                 self.repairs["wrong_closer"] = None
             else:
                 self._break("brackets", self._stack[-1])
                 return
-        if self._may_close(self._stack[-1]):
-            self._pop()
+        self._fill_gap(self._stack[-1])
+        self._pop()
 
-    def _lacks_value(self, frame: Frame) -> bool:
-        """Whether a key stands there without a value; then this is the end of the reading."""
+    def _fill_gap(self, frame: Frame) -> None:
+        """A key stands there without a value: what follows can still be read."""
         lacks = frame.want in (Want.COLON, Want.VALUE) if frame.kind == "{" else False
         if lacks or (frame.kind == "(" and frame.key is not None):
-            self._break("no_value", frame)
-            return True
-        return False
-
-    def _may_close(self, frame: Frame) -> bool:
-        if self._lacks_value(frame):
-            return False
-        if frame.want in (Want.KEY, Want.VALUE) and not frame.fresh and frame.kind != "t":
+            self._put(Gap(frame.key or "", frame.want is Want.VALUE))
+        elif frame.want in (Want.KEY, Want.VALUE) and not frame.fresh and frame.kind != "t":
             self.repairs["commas"] = None
-        return True
 
     def _pop(self) -> None:
         frame = self._stack.pop()
         value = frame.box
         if frame.kind == "t" and len(value) == 1 and frame.want is Want.NEXT:
             value = value[0]
+        elif frame.kind == "{" and value and all(_is_element(v) for v in value.values()):
+            value = list(value)  # `{"a", "b"}` is a set to Python
         if self._stack and self._stack[-1].box is value:  # the inner one of doubled braces
             self._stack[-1].want = Want.NEXT
             self._stack[-1].fresh = False
@@ -128,8 +122,7 @@ class Brackets:
 
     def _comma(self, frame: Frame) -> None:
         self.src.pos += 1
-        if self._lacks_value(frame):
-            return
+        self._fill_gap(frame)
         if frame.want is Want.NEXT:
             frame.want = Want.KEY if frame.kind == "{" else Want.VALUE
         else:
@@ -171,6 +164,10 @@ class Brackets:
         while self._stack:
             self._pop()
         self.state = State.CLOSERS
+
+
+def _is_element(value: Any) -> bool:
+    return isinstance(value, Gap) and not value.colon
 
 
 def _ends_in_text(box: Any) -> bool:

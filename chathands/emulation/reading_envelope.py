@@ -12,6 +12,7 @@ from typing import Any, Final
 from chathands.emulation.dialects.words import (
     ARGUMENT_KEYS,
     CALLERS,
+    LATE_NAME_KEYS,
     NAME_KEYS,
     REMARKS,
     WRAPPERS,
@@ -20,7 +21,7 @@ from chathands.emulation.dialects.words import (
 )
 from chathands.emulation.lenient_json import read_value
 from chathands.emulation.reading_found import MISSING, Found
-from chathands.emulation.reading_tokens import Call, Hints, State
+from chathands.emulation.reading_tokens import Call, Gap, Hints, State
 from chathands.emulation.reading_tools import Tools
 from chathands.schema import Schema, plain_name
 
@@ -96,6 +97,9 @@ def _in_object(value: dict[str, Any], tools: Tools, depth: int) -> list[Found]:
         (k for k in names if isinstance(value[k], str) and tools.find(value[k])),
         next((k for k in names if isinstance(value[k], str) and value[k] != "function"), None),
     )
+    if name_key is None or tools.find(value[name_key]) is None:
+        late = (k for k in value if plain[k] in LATE_NAME_KEYS and isinstance(value[k], str))
+        name_key = next((k for k in late if tools.find(value[k])), name_key)
     if name_key is None or tools.find(value[name_key]) is None:
         inside = _in_wrapper(value, plain, tools, depth)
         if inside:
@@ -238,7 +242,7 @@ def as_object(found: Found, schema: Schema) -> dict[str, Any] | None:
         if isinstance(raw, dict):
             inner = _inner_object(raw, schema)
             if inner is None:
-                return None if _holds_call(raw, found) else raw
+                return None if _is_unknown(raw, found) else raw
             found.repairs["keys"] = None
             raw = inner
         elif isinstance(raw, str):
@@ -257,7 +261,8 @@ def as_object(found: Found, schema: Schema) -> dict[str, Any] | None:
                 return None
         else:
             break
-    found.detail = ("no_object", "")
+    if not _is_unknown(raw, found):
+        found.detail = ("no_object", "")
     return None
 
 
@@ -271,13 +276,14 @@ def _inner_object(raw: dict[str, Any], schema: Schema) -> dict[str, Any] | str |
     return None
 
 
-def _holds_call(value: Any, found: Found) -> bool:
-    """Whether an argument is itself a call, `f(x=g(1))`: nobody can say what it comes to."""
-    if isinstance(value, Call):
-        found.detail = ("nested_call", value.name)
+def _is_unknown(value: Any, found: Found) -> bool:
+    """Whether an argument cannot be told: a call, `f(x=g(1))`, or nothing, `{"x": }`."""
+    if isinstance(value, Call | Gap):
+        is_call = isinstance(value, Call)
+        found.detail = ("nested_call", value.name) if is_call else ("no_value", value.key)
         return True
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return any(_holds_call(item, found) for item in inside)
+    return any(_is_unknown(item, found) for item in inside)
 
 
 def _object_in(text: str) -> tuple[Any, dict[str, None]] | None:
@@ -313,6 +319,9 @@ def _from_list(found: Found, raw: list[Any], schema: Schema) -> dict[str, Any] |
     """A list in place of the object: empty, around it, of its pairs, or the one list wanted."""
     if not raw:
         return {}
+    if all(isinstance(i, list) and len(i) == 2 and isinstance(i[0], str) for i in raw):
+        found.repairs["pairs"] = None
+        return {key: value for key, value in raw}
     if all(isinstance(item, dict) for item in raw):
         if len(raw) == 1 and not set(raw[0]) <= {"name", "key", "value"}:
             found.repairs["unwrapped"] = None

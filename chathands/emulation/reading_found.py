@@ -11,8 +11,8 @@ MISSING: Final = object()
 """No arguments were written at all."""
 
 GUESSED: Final = frozenset(
-    {"inner_quotes", "missing_quote", "missing_closer", "wrong_closer", "bare_text", "missing_colon",
-     "thousands", "reopened", "positional", "unknown_key", "spilled", "swapped", "inline"}
+    {"inner_quotes", "missing_quote", "missing_closer", "wrong_closer", "missing_colon", "reopened",
+     "bare_text", "thousands", "positional", "unknown_key", "spilled", "swapped", "inline"}
 )  # fmt: skip
 """Repairs that rest on a guess: the call is `recovered`."""
 

@@ -115,8 +115,12 @@ class Judge:
             return Reason.UNKNOWN_TOOL, self._say(("unknown", found.name))
         schema = self._tools.schema(spec)
         arguments = as_object(found, schema)
+        if arguments is None and found.weak and not block.contract:
+            return None
         if arguments is None:
-            return Reason.INVALID_ARGUMENTS, self._say(found.detail)
+            gap = found.detail[0] == "no_value"
+            reason = Reason.BROKEN_CALL if gap else Reason.INVALID_ARGUMENTS
+            return reason, self._say(found.detail)
         if _is_specification(arguments, schema):
             return None
         checked = schema.check(arguments)

@@ -51,6 +51,8 @@ _KEY_WORD_BEGUN: Final = re.compile(r"""[\w$.\-]{0,64}(?:["'”’]\s{0,32})?\Z"
 _COMMENT: Final = re.compile(
     r"(?://|#)[^\n]{0,200}\n\s{0,64}[}\])\"']|/\*[^*]{0,200}\*/\s{0,64}[,}\])]"
 )
+_NO_MEMBER: Final = QUOTES | frozenset("{}[]()!?。！？;:<>/")
+"""What cannot stand behind a quote where a member begins."""
 _MARKS: Final = QUOTES | {"\\", "&"}
 
 
@@ -111,7 +113,9 @@ class Lookahead:
         if level < 0:
             return True
         if self._stack[level].want is Want.KEY:
-            return char in COLONS or char in OPENERS or (spot > at and char in QUOTES)
+            if char in COLONS or char in OPENERS or char in ",，}｝":
+                return True
+            return spot > at and char in QUOTES
         if inner:
             return False
         for _ in range(96):
@@ -149,7 +153,7 @@ class Lookahead:
         if char in "/#":
             # a comment, if what stands behind it goes on as structure
             return _COMMENT.match(buf, spot) is not None or self._unknown(spot, 270)
-        return char in "…✿" or (kind == "{" and char in "{｛")
+        return char in "…✿" or (kind in "{[" and char in "{｛")
 
     def member_begins(self, at: int, after_comma: bool) -> bool | None:
         """Whether behind a quote that seemed to be part of a string the next member begins.
@@ -160,6 +164,8 @@ class Lookahead:
         buf = self._src.buf
         level = len(self._stack) - 1
         if level < 0 or self._stack[level].kind != "{" or self._stack[level].want is Want.KEY:
+            return False
+        if at < len(buf) and buf[at] in _NO_MEMBER:
             return False
         word = (_KEY_WORD if after_comma else _KEY_WORD_COLON).match(buf, at)
         if word is not None:

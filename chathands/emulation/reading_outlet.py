@@ -128,12 +128,12 @@ class Outlet:
         return True
 
     def retract(self) -> bool:
-        """A lone `</think>`: in the opening it says that all before it was thinking, later nothing."""
+        """A lone `</think>`: in the opening all before it was thinking; later it says nothing."""
         said = "".join(self._said)
         if len(said) > HOLD_CHARACTERS or self._aside is not None:
             return False
         self.thought.append(said)
-        self.retracted = bool(said)
+        self.retracted = self.retracted or bool(said)
         self._said.clear()
         self._recent.clear()
         self._blank.clear()

@@ -30,9 +30,8 @@ def pass_line(src: Source, say: Say) -> Reads[None]:
         yield
 
 
-def pass_element(src: Source, say: Say, name: str, width: int) -> Reads[None]:
-    """From an opening tag of this width to its closing tag, `<example>…</example>`."""
-    close = f"</{name}>"
+def pass_element(src: Source, say: Say, close: str, width: int) -> Reads[None]:
+    """From an opening tag of this width to the text that closes it, `<example>…</example>`."""
     say(src.buf[src.pos : src.pos + width])
     src.pos += width
     while True:
@@ -53,29 +52,35 @@ def pass_value(src: Source, say: Say) -> Reads[None]:
     """
     depth = 0
     quoted = False
+    spot = src.pos
     while True:
-        found = _BRACKET.search(src.buf, src.pos)
-        spot = found.start() if found else len(src.buf)
-        say(src.buf[src.pos : spot])
-        src.pos = spot
-        if found is None:
-            if src.final:
+        found = _BRACKET.search(src.buf, spot)
+        mark = found.group() if found else ""
+        over = src.final if found is None else mark == "\n" and _is_end(src, found.start())
+        if found is None or over is None:
+            say(src.buf[src.pos : found.start() if found else len(src.buf)])
+            src.pos = found.start() if found else len(src.buf)
+            if over:
                 return
             yield
+            spot = src.pos
             continue
-        mark = found.group()
-        if mark == "\n":
-            yield from src.need(4)
-            if _VALUE_END.match(src.buf, src.pos):
-                return
-        elif mark == '"':
+        spot = found.start() if over else found.end()
+        if mark == '"':
             quoted = not quoted
-        elif not quoted:
+        elif not quoted and mark != "\n":
             depth += (mark in "{[") - (mark in "}]")
-        say(mark)
-        src.pos += len(mark)
-        if depth <= 0 and not quoted:
+        if over or (depth <= 0 and not quoted):
+            say(src.buf[src.pos : spot])
+            src.pos = spot
             return
+
+
+def _is_end(src: Source, at: int) -> bool | None:
+    """Whether a blank line or a fence follows the line break; None if that is not known yet."""
+    if len(src.buf) - at < 4 and not src.final:
+        return None
+    return _VALUE_END.match(src.buf, at) is not None
 
 
 @lru_cache(maxsize=64)

@@ -30,11 +30,11 @@ from chathands.emulation.reading_source import Reads, Source
 from chathands.emulation.reading_tools import Tools
 
 _BLANKS: Final = re.compile("[ \t\r\ufeff\u200b\u2060]*")
-_NEXT: Final = re.compile(r"[\n`｀<:：\[]")
+_NEXT: Final = re.compile(r"[\n`｀<:：\[◁]")
 _NEXT_IN_CODE: Final = re.compile(r"[\n`]")
 _MARKS: Final = re.compile(r"`+|｀+|~+|'+")
 _LONGEST_MARKS: Final = 40
-_TOKENS: Final = ("[TOOL_CALLS]", "[THINK]")
+_TOKENS: Final = ("[TOOL_CALLS]", "[THINK]", "◁think▷")
 _CHANNEL: Final = re.compile(
     r"<\|channel\|>([^<]{0,100})(?:<\|constrain\|>\s?\w{0,12})?<\|message\|>"
 )
@@ -85,7 +85,7 @@ class Prose:
             return
         if char == "<" and (yield from self._tag(line_start=True)):
             return
-        if char == "[" and (yield from self._token()):
+        if char in "[◁" and (yield from self._token()):
             return
         if char == ">":
             yield from src.need(3)
@@ -113,7 +113,7 @@ class Prose:
             return
         if mark == "<" and (yield from self._tag(line_start=False)):
             return
-        if mark == "[" and (yield from self._token()):
+        if mark in "[◁" and (yield from self._token()):
             return
         self._out.say(mark)
         src.pos += 1
@@ -196,8 +196,10 @@ class Prose:
         begins: Opening | bool = True
         if kind is FenceKind.DATA:
             begins = yield from peek_content(src, self._tools)
-            # tags in a fence are more often an explanation: they must be all there is
-            if begins is False or (begins is True and not self._out.is_empty):
+            # tags and printed calls in a fence explain more often than they call: they must be
+            # all there is
+            explains = begins is True or src.buf.startswith("print(", src.pos + 1)
+            if begins is False or (explains and not self._out.is_empty):
                 return False
         block = yield from read_body(src, self._tools, mark, width, kind, begins)
         return self._out.take(block, src.since(start))
@@ -214,6 +216,12 @@ class Prose:
     def _tag(self, *, line_start: bool) -> Reads[bool]:
         """Take a tag that means something, with what it opens; False: it is text."""
         src = self._src
+        if (yield from src.need(2)) and src.buf[src.pos + 1] == "!":
+            if not ((yield from src.need(4)) and src.buf.startswith("<!--", src.pos)):
+                return False
+            self._line_start = False
+            yield from pass_element(src, self._out.say, "-->", 4)
+            return True
         tag = yield from peek_known_tag(src, self._tools)
         if tag is None:
             return False
@@ -224,7 +232,7 @@ class Prose:
             if tag.closing:
                 return False
             self._line_start = False
-            yield from pass_element(src, self._out.say, name, tag.width)
+            yield from pass_element(src, self._out.say, f"</{name}>", tag.width)
         elif name in tags.RESULTS:
             src.pos += tag.width
             self._out.invent()
@@ -265,7 +273,7 @@ class Prose:
             if len(rest) >= len(token):
                 break
             yield
-        if token == "[THINK]":
+        if token != "[TOOL_CALLS]":
             src.pos += len(token)
             yield from self._think()
             return True

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TypeVar
 
+from chathands.emulation.reading_tokens import SPACE
+
 _T = TypeVar("_T")
 Reads = Generator[None, None, _T]
 """A reader: yields to ask for more text, returns what it read."""
@@ -63,6 +65,16 @@ class Source:
                 return False
             yield
         return True
+
+    def skip_space(self) -> Reads[bool]:
+        """Pass over white space and invisible marks; False when the text ends there."""
+        while True:
+            self.pos = SPACE.match(self.buf, self.pos).end()  # type: ignore[union-attr]
+            if self.pos < len(self.buf):
+                return True
+            if self.final:
+                return False
+            yield
 
     def mark(self) -> None:
         """Keep everything from here on."""

@@ -21,6 +21,7 @@ _STOPS: Final = {
 _BARE_FENCE: Final = re.compile(r"\n[ \t]{0,12}(?:`{3,40}|~{3,40})[ \t]{0,12}(?:\r?\n|\Z)")
 _MAYBE_FENCE: Final = re.compile(r"\n[ \t]{0,12}(?:`{0,40}|~{0,40})[ \t]{0,12}\r?\Z")
 _SHUT: Final = re.compile(r"[\]})｝］](?:\s*[\]})｝］])*\s*\Z")
+_SHUT_BY_TAG: Final = re.compile(r"[\]})｝］]\s*</[\w:|｜▁]{3,40}>\s*\Z")
 _LIKE_MEMBER: Final = re.compile(r"""["'”’]\s*[,，]\s*\Z""")
 _NAME_LIKE: Final = re.compile(r"\s*[\w.\-]{1,64}\s*")
 _PATH: Final = re.compile(r"(?:^|[\s'(=])(?:[A-Za-z]:\\|\\\\[\w.$-]+\\)")
@@ -106,8 +107,11 @@ class _Quoted:
         src = self._src
         while not src.final and _MAYBE_FENCE.match(src.buf, src.pos):
             yield
-        if self._whole and _BARE_FENCE.match(src.buf, src.pos) and _SHUT.search(self._tail):
-            return Literal(None)  # `"city":"北京}}` and the fence ends: the quote was forgotten
+        if self._whole and (
+            (_BARE_FENCE.match(src.buf, src.pos) and _SHUT.search(self._tail))
+            or _SHUT_BY_TAG.search(self._tail)
+        ):
+            return Literal(None)  # `"city":"北京}}` and the block ends: the quote was forgotten
         self._whole = False
         self._take(src.pos + 1)
         return None

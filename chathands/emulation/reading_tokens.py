@@ -68,6 +68,15 @@ class Call:
     kwargs: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class Gap:
+    """A value that is not there, `{"a": }`. What holds one cannot run; what stands beside can."""
+
+    key: str
+    colon: bool
+    """The key has its colon; without one it may be an element of a Python set."""
+
+
 class Want(StrEnum):
     """What may come next inside the innermost bracket."""
 

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from chathands.conversation import ToolSpec, as_specs
+from chathands.conversation import ToolSpec
 from chathands.emulation.dialects.words import (
     ARGUMENT_KEYS,
     NAME_KEYS,
@@ -32,10 +32,20 @@ class Tools(Hints):
     """What may be called, found by names as models write them."""
 
     def __init__(self, tools: Sequence[ToolSpec | Mapping[str, Any]]) -> None:
-        self.specs = as_specs(tools)
-        self._exact = {spec.name: spec for spec in self.specs}
-        self._near: dict[str, ToolSpec | None] | None = None
+        """Raises ValueError for a tool without a name."""
+        self._exact: dict[str, ToolSpec | Mapping[str, Any]] = {}
+        for tool in tools:
+            self._exact[tool.name if isinstance(tool, ToolSpec) else _name_of(tool)] = tool
+        self._near: dict[str, str | None] | None = None
         self._plain: frozenset[str] | None = None
+
+    def _spec(self, name: str | None) -> ToolSpec | None:
+        """The spec of a declared name; most of a client's many tools are never asked for."""
+        tool = self._exact.get(name) if name is not None else None
+        if tool is None or isinstance(tool, ToolSpec):
+            return tool
+        spec = self._exact[str(name)] = ToolSpec.from_openai(tool)
+        return spec
 
     def find(self, written: str) -> ToolSpec | None:
         """The declared tool a written name means; None when none, or more than one, could be meant.
@@ -43,32 +53,31 @@ class Tools(Hints):
         Case, width, dashes, quotes, `()` and a namespace do not matter; letters do: a misspelt name
         is an unknown tool, since the nearest one may do something else.
         """
-        spec = self._exact.get(written)
-        if spec is not None or len(written) > 200:
-            return spec
+        if written in self._exact or len(written) > 200:
+            return self._spec(written)
         name = _CALL_TAIL.sub(
             "", unicodedata.normalize("NFKC", _INVISIBLE.sub("", written)).strip()
         )
         name = _CALL_TAIL.sub("", _DRESS.sub("", name))
         for space in NAMESPACES:
             name = name.removeprefix(space)
-        spec = self._exact.get(name) or self._by_plain(plain_name(name))
+        spec = self._spec(name) or self._by_plain(plain_name(name))
         if spec is None and "." in name:
             head, _, last = name.rpartition(".")
             if last in ("call", "run", "invoke", "execute"):
                 spec = self.find(head)
             else:
-                spec = self._exact.get(last) or self._by_plain(plain_name(last))
+                spec = self._spec(last) or self._by_plain(plain_name(last))
         return spec
 
     def _by_plain(self, plain: str) -> ToolSpec | None:
         if self._near is None:
             self._near = {}
-            for spec in self.specs:
-                for key in {plain_name(spec.name), plain_name(spec.name.rpartition(".")[2])}:
+            for name in self._exact:
+                for key in {plain_name(name), plain_name(name.rpartition(".")[2])}:
                     # None marks a form that two tools share
-                    self._near[key] = None if key in self._near else spec
-        return self._near.get(plain)
+                    self._near[key] = None if key in self._near else name
+        return self._spec(self._near.get(plain))
 
     def leads(self, written: str) -> bool:
         """Whether a line that begins with this word begins with a declared name.
@@ -90,14 +99,14 @@ class Tools(Hints):
 
     def _plain_names(self) -> frozenset[str]:
         if self._plain is None:
-            names = {spec.name for spec in self.specs}
+            names = set(self._exact)
             last = [name.rpartition(".")[2] for name in names]
             names |= {name for name in last if last.count(name) == 1}
             self._plain = frozenset(plain_name(name) for name in names)
         return self._plain
 
     def is_no_tool(self, written: str) -> bool:
-        """Whether the name says that no tool is needed; a declared tool of that name comes first."""
+        """Whether the name says that no tool is needed; a declared tool of it comes first."""
         return plain_key(written) in NO_TOOL and self.find(written) is None
 
     def is_name_key(self, key: str) -> bool:
@@ -135,3 +144,9 @@ class Tools(Hints):
     def schema(spec: ToolSpec) -> Schema:
         """The compiled schema of a tool's arguments."""
         return compile_schema(spec.parameters)
+
+
+def _name_of(tool: Mapping[str, Any]) -> str:
+    function = tool.get("function", tool)
+    name = function.get("name") if isinstance(function, Mapping) else None
+    return name if isinstance(name, str) and name else ToolSpec.from_openai(tool).name

@@ -75,3 +75,6 @@ class ToolContext:
     workers: WorkerPool
     remaining: Callable[[], float]
     """Seconds this call may still take."""
+    tell: Callable[[str], None] = lambda _: None
+    """Takes a sentence the person must hear whatever the model writes ("nothing was really sent"):
+    the final reply gets it when it does not hold it already."""

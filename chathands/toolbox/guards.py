@@ -24,9 +24,10 @@ def done_entry(
     target: str = "",
     started: bool = False,
     decided: bool = False,
+    told: Sequence[str] = (),
 ) -> Done:
     """The record of one finished call. `started`: its function was entered; `decided`: a person
-    said no to it."""
+    said no to it; `told`: what the person must hear of it."""
     return {
         "hash": call_hash,
         "name": result.name,
@@ -38,6 +39,7 @@ def done_entry(
         "target": target,
         "started": started,
         "decided": decided,
+        "told": list(told),
     }
 
 

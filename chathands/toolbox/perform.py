@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -157,6 +157,7 @@ class Performer:
         started = loop.time()
         end = started + seconds
         files = FileRoots(self._settings.data_dir, scope.caller)
+        told: list[str] = []
         context = ToolContext(
             caller=scope.caller,
             run_id=scope.run_id,
@@ -165,6 +166,7 @@ class Performer:
             http=self._http,
             workers=self._workers,
             remaining=lambda: max(end - loop.time(), 0),
+            tell=lambda sentence: told.append(self._sentence(sentence)),
         )
         emit(CallStarted(ready.call, ready.spec))
         task = loop.create_task(_contained(ready.tool.run(context, dict(ready.call.arguments))))
@@ -183,7 +185,7 @@ class Performer:
             foreign=foreign,
         )
         scope.read_foreign = scope.read_foreign or foreign
-        scope.done.append(_entry(ready, result, started=True))
+        scope.done.append(_entry(ready, result, started=True, told=told))
         return _Run(result, size, cancelled)
 
     async def _wait(self, task: asyncio.Task[Any], seconds: float) -> tuple[str, bool]:
@@ -290,7 +292,12 @@ async def _settled(awaitable: Awaitable[_T]) -> tuple[_T, bool]:
 
 
 def _entry(
-    ready: Ready, result: ToolResult, *, started: bool, decided: bool = False
+    ready: Ready,
+    result: ToolResult,
+    *,
+    started: bool,
+    decided: bool = False,
+    told: Sequence[str] = (),
 ) -> dict[str, Any]:
     return done_entry(
         result,
@@ -300,6 +307,7 @@ def _entry(
         target=ready.target,
         started=started,
         decided=decided,
+        told=told,
     )
 
 

@@ -62,6 +62,11 @@ def serve(config: dict[str, Any]) -> Any:
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [config["api_key"]]  # other users of this machine reach loopback too
+    unmapped = getattr(type(getattr(params, "load_mode", None)), "LLAMA_LOAD_MODE_NONE", None)
+    if unmapped is not None:
+        # Mapped pages are given back when a machine gets short or idle, and the first question
+        # after a pause then reads the file again.
+        params.load_mode = unmapped
     for name, value in {
         "model_alias": {config["name"]},
         "cache_ram_mib": PROMPT_CACHE_MB,

@@ -304,3 +304,25 @@ async def test_the_files_there_are_stand_before_the_question(tmp_path):
     head, question = w.requests[-1].messages[-1].content.rsplit("\n", 1)
     assert "表/十月.xlsx" in head
     assert question == "你好"
+
+
+REHEARSE = '''
+@tool(side_effect="none", timeout=10)
+async def rehearse(ctx: ToolContext, what: Annotated[str, Field(description="什么")]) -> str:
+    """演练。"""
+    ctx.tell("只是演练，没有真的发送。")
+    return "演练完了"
+'''
+
+
+@pytest.mark.parametrize(
+    ("answer", "reply"),
+    [
+        ("弄好了。", "弄好了。\n只是演练，没有真的发送。"),
+        ("弄好了：只是演练，没有真的发送。", "弄好了：只是演练，没有真的发送。"),
+    ],
+)
+async def test_what_a_tool_tells_the_person_reaches_them(tmp_path, answer, reply):
+    async with world(tmp_path, [block("rehearse", what="周报"), answer], REHEARSE) as w:
+        finished = await w.ask("演练一下周报")
+    assert finished.text == reply

@@ -173,7 +173,18 @@ def test_old_results_carry_no_way_on():
         Message.user("谢谢"),
     ]
     messages = shown(conversation)
-    assert messages[3].content.endswith("----- f00d -----")
+    assert messages[3].content.endswith(" -----")
+
+
+def test_earlier_runs_read_the_same_under_every_fence():
+    """The run's random token would move every old message out of the server's cache."""
+    asked = [Message.user("q"), Message.assistant("", [call("a")])]
+    earlier = [*asked, result("a"), Message.assistant("晴天。")]
+    requests = [
+        project([*earlier, Message.user("谢谢")], [WEATHER], language="zh", fence=fence)
+        for fence in ("aaaa", "bbbb")
+    ]
+    assert requests[0] == requests[1]
 
 
 def test_images_are_placeholders_and_late_system_text_is_a_user_message():

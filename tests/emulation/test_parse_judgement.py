@@ -1,4 +1,4 @@
-"""What becomes of what was read: a call with its confidence, a broken call with its reason, text."""
+"""What becomes of what was read: a call and its confidence, a broken call and its reason, text."""
 
 from __future__ import annotations
 
@@ -159,6 +159,9 @@ def test_one_bad_sibling_never_drops_the_good_ones() -> None:
         block(f"[{bad}, {READ}]"),
         block(bad) + "\n" + block(READ),
         block('{"tool":"get_weather","parameters":{"city":"北京}}') + "\n\n" + block(READ),
+        block('[{"tool":"get_weather","parameters":{"city":}}, ' + READ + "]"),
+        '<tool_call>{"name":"get_weather","arguments":{"city":"北京}}</tool_call>\n'
+        f"<tool_call>{READ}</tool_call>",
         block(READ) + "\n```json action\n" + '{"tool":"write_file","parameters":{"path":"a',
     ):
         reading = parse_reply(reply, TOOLS)
@@ -184,21 +187,13 @@ def test_call_ids_depend_on_position_order_name_and_arguments_only() -> None:
 
 def test_tools_may_be_specs_or_either_shape_of_openai_dict() -> None:
     parameters = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    reply = "[math.factorial(n=5)]"
     for tool in (
         ToolSpec("math.factorial", parameters=parameters),
         {"type": "function", "function": {"name": "math.factorial", "parameters": parameters}},
         {"name": "math_factorial", "input_schema": parameters},
-        {"name": "factorial", "parameters": parameters},
     ):
-        (call,) = parse_reply(
-            reply.replace("math.", "") if "factorial" == _name(tool) else reply, [tool]
-        ).calls
+        (call,) = parse_reply("[math.factorial(n=5)]", [tool]).calls
         assert call.arguments == {"n": 5}
-
-
-def _name(tool: object) -> str:
-    return tool.name if isinstance(tool, ToolSpec) else str(tool.get("name"))  # type: ignore[attr-defined]
 
 
 def test_numbers_that_are_none_and_half_characters_do_not_get_through() -> None:

@@ -53,14 +53,14 @@ def test_a_call_leaves_when_its_block_is_closed() -> None:
         f"<tool_call>{READ}</tool_call>",
         "<function=read_file>\n<parameter=path>\nsrc/app.py\n</parameter>\n</function>",
         'Action: read_file\nAction Input: {"path": "src/app.py"}',
-        '<|tool_calls_section_begin|><|tool_call_begin|>functions.get_time:0'
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_time:0"
         "<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>",
         "<think>plan</think>" + block(READ),
         block("tool: get_time"),
         block('{"tool":"no_such_tool","parameters":{}}'),
         block('{"tool":"read_file","parameters":{"path":'),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("lead", ["", "好的，稍等。\n\n", "Let me look:\n"])
 def test_nothing_of_a_block_leaks_into_the_text(reply: str, lead: str) -> None:
     events, reading = read_in_pieces(lead + reply)
@@ -70,7 +70,8 @@ def test_nothing_of_a_block_leaks_into_the_text(reply: str, lead: str) -> None:
 
 PLAIN = [
     *(c["output"] for c in cases("recorded_small_model.jsonl") if '"tool"' not in c["output"]),
-    "# 周报\n\n1. **数据**：用 `get_weather` 查过。\n\n```python\nimport os\nprint(os.name)\n```\n以上。\n",
+    "# 周报\n\n1. **数据**：用 `get_weather` 查过。\n\n"
+    "```python\nimport os\nprint(os.name)\n```\n以上。\n",
     "| 城市 | 天气 |\n|---|---|\n| 北京 | 晴 |\n\n注意：明天有雨。",
     '配置：\n```json\n{\n  "name": "my-app",\n  "scripts": {"build": "tsc"}\n}\n```\n完。',
     "a < b, <b>bold</b>, f(x) = [1, 2]: 好的。\nAction is needed.\nTool: hammer\n",
@@ -155,6 +156,10 @@ QUOTED = [
     "<example>\n{}\n</example>",
     "````markdown\n# 标题\n{}\n````",
     "```markdown\n{}\n```",
+    "**示例**\n\n{}",
+    "日志内容：\n{}",
+    "Instead of running\n{}\nI will just explain.",
+    "<!--\n{}\n-->",
 ]
 MEANT = [
     "{}",
@@ -167,6 +172,11 @@ MEANT = [
     "The function call is:\n{}",
     "用户说要看源码，我来读取：\n{}",
     "我来读取示例文件：\n{}",
+    "我来读取文件内容：\n{}",
+    "你可以先看看文档。\n\n{}",
+    "刚才的参数写错了，重新调用：\n{}",
+    "I have checked the weather. Next, the file:\n{}",
+    "Sorry, my previous call had a mistake. Here is the corrected one:\n{}",
 ]
 
 

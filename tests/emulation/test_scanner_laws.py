@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -17,14 +18,76 @@ from tests.emulation.replies import TOOLS, cases, in_pieces_of, read_in_pieces
 REPLIES = [c["raw"] for name in ("malformed.jsonl", "forms.jsonl") for c in cases(name)]
 
 fragments = st.sampled_from(
-    ["```", "```json action\n", "```json\n", "\n```\n", "\n", "\n\n", " ", "`", "~~~", "｀｀｀", "'''json action\n",
-     '{"tool":"read_file","parameters":{"path":"a"}}', '{"tool":"get_time"', '"parameters":{', '{"name":"x"}',
-     "{", "}", "[", "]", '"', '\\"', "\\", ",", ":", "：", "，", "“", "”", "'", "(", ")", "=", "&quot;", "<", ">",
-     "<tool_call>", "</tool_call>", "<function=read_file>", "<parameter=path>", "</parameter>", "</function>",
-     "<think>", "</think>", "<example>", "</example>", "[TOOL_CALLS]", "<|python_tag|>", "<｜tool▁call▁begin｜>",
-     "Action: ", "Action Input: ", "get_time()", "read_file(path='a')", "get_weather\n", "tool: get_time\n",
-     "例如：", "Observation: x\n", "好的。", "a", "1", "//", "#", "...", "\ufeff", "\u200b", "\u2028", "\x00", "\ud83d"]
-)  # fmt: skip
+    [
+        "```",
+        "```json action\n",
+        "```json\n",
+        "\n```\n",
+        "\n",
+        "\n\n",
+        " ",
+        "`",
+        "~~~",
+        "｀｀｀",
+        "'''json action\n",
+        '{"tool":"read_file","parameters":{"path":"a"}}',
+        '{"tool":"get_time"',
+        '"parameters":{',
+        '{"name":"x"}',
+        "{",
+        "}",
+        "[",
+        "]",
+        '"',
+        '\\"',
+        "\\",
+        ",",
+        ":",
+        "：",
+        "，",
+        "“",
+        "”",
+        "'",
+        "(",
+        ")",
+        "=",
+        "&quot;",
+        "<",
+        ">",
+        "<tool_call>",
+        "</tool_call>",
+        "<function=read_file>",
+        "<parameter=path>",
+        "</parameter>",
+        "</function>",
+        "<think>",
+        "</think>",
+        "<example>",
+        "</example>",
+        "[TOOL_CALLS]",
+        "<|python_tag|>",
+        "<｜tool▁call▁begin｜>",
+        "Action: ",
+        "Action Input: ",
+        "get_time()",
+        "read_file(path='a')",
+        "get_weather\n",
+        "tool: get_time\n",
+        "例如：",
+        "Observation: x\n",
+        "好的。",
+        "a",
+        "1",
+        "//",
+        "#",
+        "...",
+        "\ufeff",
+        "\u200b",
+        "\u2028",
+        "\x00",
+        "\ud83d",
+    ]
+)
 replies = st.one_of(
     st.text(max_size=80),
     st.lists(fragments, max_size=24).map("".join),
@@ -48,7 +111,7 @@ def test_where_a_reply_is_split_makes_no_difference(
     reply: str, cuts: list[int], finish_reason: str | None
 ) -> None:
     edges = [0, *sorted({min(cut, len(reply)) for cut in cuts}), len(reply)]
-    pieces = [reply[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    pieces = [reply[a:b] for a, b in pairwise(edges)]
     whole = read_in_pieces([reply], finish_reason)
     assert read_in_pieces(pieces, finish_reason) == whole
     assert read_in_pieces(in_pieces_of(1, reply), finish_reason) == whole

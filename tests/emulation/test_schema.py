@@ -207,17 +207,23 @@ def test_references_merge_and_recurse() -> None:
     schema = compile_schema(
         {
             "type": "object",
-            "properties": {"tree": {"$ref": "#/$defs/Tree"}, "all": {"allOf": [POINT, {"$ref": "#/$defs/M"}]}},
+            "properties": {
+                "tree": {"$ref": "#/$defs/Tree"},
+                "all": {"allOf": [POINT, {"$ref": "#/$defs/M"}]},
+            },
             "$defs": {
                 "Tree": {
                     "type": "object",
-                    "properties": {"v": {"type": "integer"}, "kids": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}},
+                    "properties": {
+                        "v": {"type": "integer"},
+                        "kids": {"type": "array", "items": {"$ref": "#/$defs/Tree"}},
+                    },
                     "required": ["v"],
                 },
                 "M": {"properties": {"m": {"type": "string"}}, "required": ["m"]},
             },
         }
-    )  # fmt: skip
+    )
     tree = {"v": "1", "kids": [{"v": 2, "kids": []}, {"v": "3"}]}
     checked = schema.check({"tree": tree, "all": {"n": 1, "m": "x"}})
     assert checked.arguments["tree"]["kids"][1] == {"v": 3}
@@ -268,9 +274,11 @@ def test_a_schema_is_compiled_once() -> None:
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3)
+    ),
     max_leaves=8,
-)  # fmt: skip
+)
 parts = st.sampled_from(
     [{"type": t} for t in ("string", "integer", "number", "boolean", "array", "object", "null")]
     + [STRINGS, POINT, {"enum": ["a", 1, None]}, {"anyOf": [{"type": "integer"}, STRINGS]}, {}]

@@ -18,6 +18,8 @@ from .messages import Composed, Message, compose
 if TYPE_CHECKING:
     from chathands.settings import Robot, Settings
 
+REHEARSED = "【演练】没有真的发送。"
+
 MARGIN_SECONDS = 0.5
 """Kept of the call's time: a late answer is then noticed here, where the parts are counted."""
 
@@ -84,6 +86,7 @@ async def send_dingtalk_message(
     name, chosen = _choose(robot, ctx.settings.dingtalk.robots)
     composed = compose(title, content, chosen.keywords)
     if chosen.dry_run:
+        ctx.tell(REHEARSED)
         return _rehearsal(name, composed)
     await _deliver(ctx, chosen, composed.messages)
     count = len(composed.messages)
@@ -146,7 +149,7 @@ def _seconds(ctx: ToolContext) -> float:
 
 
 def _rehearsal(name: str, composed: Composed) -> str:
-    parts = [f"【演练】没有真的发送。机器人“{name}”设为演练，将会推送："]
+    parts = [f"{REHEARSED}机器人“{name}”设为演练，将会推送："]
     for message in composed.messages:
         parts += [f"标题：{message.title}", message.text]
     parts += [f"说明：{remark}。" for remark in composed.remarks]

@@ -1,7 +1,7 @@
 """Fences: what their first line says they are, and what stands inside.
 
-A fence is closed where its content says so, not at the first line of backticks: these may stand in a
-string. Content that is neither JSON nor tags has no strings; there the first such line ends it.
+A fence is closed where its content says so, not at the first line of backticks: these may stand in
+a string. Content that is neither JSON nor tags has no strings; there the first such line ends it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
-from chathands.emulation.dialects.lines import read_call, read_labelled, read_values
+from chathands.emulation.dialects.labels import read_labelled
 from chathands.emulation.dialects.markup import Region
 from chathands.emulation.dialects.openings import WINDOW, Opening, name_label, opening
+from chathands.emulation.dialects.values import read_call, read_values
 from chathands.emulation.dialects.words import CONTRACT_INFO, DATA_INFO, MARKED_INFO
 from chathands.emulation.dialects.yaml_body import NotYaml, read_yaml
 from chathands.emulation.reading_envelope import calls_in
@@ -28,6 +29,7 @@ INFO: Final = 40
 """Characters of a first line; longer ones are prose."""
 
 _INFO_END: Final = re.compile(r"[\n{\[<`｀｛\"“\\(]")
+_NUMBER: Final = re.compile(r"(?<=action) ?#?\d{0,3}$")
 _INVISIBLE: Final = re.compile("[\u200b-\u200d\u2060\ufeff]+")
 _RUN: Final = re.compile(r"`{2,}|｀{2,}|~{3,}|'{3,}")
 _STATEMENT: Final = re.compile(
@@ -54,7 +56,7 @@ class FenceKind(StrEnum):
 
 def _plain(info: str) -> str:
     words = _INVISIBLE.sub("", info).lower().replace("：", ":").split()
-    return " ".join(words).strip(" :-")
+    return _NUMBER.sub("", " ".join(words).strip(" :-"))
 
 
 def fence_kind(info: str) -> FenceKind:
@@ -104,12 +106,8 @@ def read_body(
     """Read the content of a fence and its end. It is `plain` if it is code around a call."""
     block = Block([], "fence", kind is FenceKind.CONTRACT, kind is FenceKind.MARKED, closed=False)
     while len(block.found) < MAX_CALLS:
-        src.pos = SPACE.match(src.buf, src.pos).end()  # type: ignore[union-attr]
-        if src.pos == len(src.buf):
-            if src.final:
-                return block
-            yield
-            continue
+        if not (yield from src.skip_space()):
+            return block
         char = src.buf[src.pos]
         if char in COMMAS or char in CLOSERS:
             src.pos += 1

@@ -76,13 +76,18 @@ def _pairs(repairs: dict[str, None]) -> Callable[[list[tuple[str, Any]]], dict[s
     return build
 
 
+_FIRST, _VALUE, _FIRST_KEY, _KEY, _COLON, _NEXT = range(6)
+"""What may come next: `_FIRST` is a value or the end of a list, `_FIRST_KEY` a key or that of an
+object."""
+
+
 def _walk(src: Source) -> Reads[bool]:
     """Pass over one object, list or string of strict JSON (RFC 8259); False as soon as it is none.
 
     A text that ends inside is no strict value either: the lenient reader says what is missing.
     """
-    stack: list[str] = []
-    want = "value"
+    closers: list[str] = []
+    want = _VALUE
     while True:
         src.pos = _SPACE.match(src.buf, src.pos).end()  # type: ignore[union-attr]
         if src.pos == len(src.buf):
@@ -91,46 +96,43 @@ def _walk(src: Source) -> Reads[bool]:
             yield
             continue
         char = src.buf[src.pos]
-        if char == '"' and want in ("value", "first", "key", "first key"):
+        if char == '"' and want <= _KEY:
             src.pos += 1
             if not (yield from _walk_string(src)):
                 return False
-            want = "colon" if "key" in want else "next"
-        elif want == "next":
-            if char == stack[-1]:
-                stack.pop()
-            elif char == ",":
-                want = "key" if stack[-1] == "}" else "value"
-            else:
-                return False
-            src.pos += 1
-        elif want == "colon":
+            want = _NEXT if want <= _VALUE else _COLON
+        elif want == _COLON:
             if char != ":":
                 return False
             src.pos += 1
-            want = "value"
-        elif char in "}]" and want in ("first", "first key") and char == stack[-1]:
+            want = _VALUE
+        elif closers and char == closers[-1] and want in (_NEXT, _FIRST, _FIRST_KEY):
             src.pos += 1
-            stack.pop()
-            want = "next"
-        elif "key" in want:
-            return False
-        elif char in "{[":
-            if len(stack) >= JSON_DEPTH:
+            closers.pop()
+            want = _NEXT
+        elif want == _NEXT:
+            if char != ",":
                 return False
             src.pos += 1
-            stack.append("}" if char == "{" else "]")
-            want = "first key" if char == "{" else "first"
+            want = _KEY if closers[-1] == "}" else _VALUE
+        elif want >= _FIRST_KEY:
+            return False
+        elif char in "{[":
+            if len(closers) >= JSON_DEPTH:
+                return False
+            src.pos += 1
+            closers.append("}" if char == "{" else "]")
+            want = _FIRST_KEY if char == "{" else _FIRST
         else:
             text = _SCALAR_TEXT.match(src.buf, src.pos).group()  # type: ignore[union-attr]
             if src.pos + len(text) == len(src.buf) and not src.final and len(text) < 800:
                 yield
                 continue
-            if not stack or not _SCALAR.fullmatch(text):
+            if not closers or not _SCALAR.fullmatch(text):
                 return False
             src.pos += len(text)
-            want = "next"
-        if not stack and want == "next":
+            want = _NEXT
+        if not closers and want == _NEXT:
             return True
 
 

@@ -37,13 +37,16 @@ Answer = Opening | Literal[False] | None
 
 _ASCII: Final = str.maketrans("｛｝［］（）：，“”„＂‘’＇【】", '{}[]():,""""\'\'\'[]')
 _STRONG_KEYS: Final = frozenset(
-    {"parameters", "arguments", "args", "params", "param", "toolcalls", "functioncalls", "functioncall",
-     "toolcall", "tooluses", "toolinput", "actioninput", "thought", "thoughts", "thinking", "reasoning",
-     "step", "steps", "步骤",
-     "参数", "思考", "工具调用"}
+    {"parameters", "arguments", "args", "params", "param", "toolcalls", "functioncalls", "toolcall",
+     "functioncall", "tooluses", "toolinput", "actioninput", "thought", "thoughts", "thinking",
+     "reasoning", "step", "steps", "参数", "思考", "步骤", "工具调用"}
 )  # fmt: skip
+"""Keys that hardly any other JSON begins with."""
 _HOLDERS: Final = frozenset({"tool", "function", "action"}) | (WRAPPERS - NAME_KEYS)
-_KNOWN_KEYS: Final = NAME_KEYS | ARGUMENT_KEYS | WRAPPERS | REMARKS
+_KNOWN_KEYS: Final = (
+    NAME_KEYS | ARGUMENT_KEYS | WRAPPERS | (REMARKS - {"version", "status", "message"})
+)
+"""Keys that may stand before the one that decides; any other says that this is not for us."""
 _KEY: Final = re.compile(r"""\s*["']?([\w\-./ ]{1,40}?)["']?\s*[:=]\s*""")
 _KEY_BEGUN: Final = re.compile(r"""\s*["']?[\w\-./ ]{0,40}["']?\s*\Z""")
 _VALUE: Final = re.compile(
@@ -66,6 +69,7 @@ _BLOCK_LABEL: Final = re.compile(
     r"(?:(?:json[ _]action|action[ _]json|action[ _]block)\b[*_:： ]*\s+|functools)(?=(.)?)",
     re.I | re.S,
 )
+_SPACED: Final = frozenset(name.replace("_", " ") for name in NAME_LABELS)
 _WORD: Final = re.compile(r"(?:>>>\s?)?[`\"'*]{0,3}([^\W\d][\w.\-]{0,90})")
 _AFTER_NAME: Final = re.compile(r"(?:\(\))?[`\"'*]{0,3}[ \t]*(?:\r?\n[ \t]*){0,2}")
 
@@ -159,11 +163,10 @@ def _label(text: str, tools: Tools) -> Answer:
         return None if block[1] is None else (Opening.LABEL if block[1] in "{[`" else False)
     label = _LABEL.match(text)
     if label is None:
-        begun = text.lower().lstrip("*_")
-        may_be = len(begun) <= 20 and any(
-            name.startswith(begun.rstrip("*_ ")) for name in NAME_LABELS
+        begun = text.lower().strip("*_ ").replace("_", " ")
+        return (
+            None if len(begun) <= 20 and any(name.startswith(begun) for name in _SPACED) else False
         )
-        return None if may_be else False
     if label[1].lower() not in NAME_LABELS:
         return False
     rest = text[label.end() :]

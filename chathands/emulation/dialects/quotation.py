@@ -22,26 +22,33 @@ def _group(name: str) -> re.Pattern[str]:
 
 _APPROVAL: Final = _group("approval")
 _HYPOTHESIS: Final = _group("hypothesis")
-_WEAKER: Final = tuple(_group(name) for name in ("instruction", "refusal", "recall", "source"))
+_REFUSAL: Final = _group("refusal")
+_ANNOUNCING: Final = tuple(_group(name) for name in ("instruction", "recall", "source"))
+_MENTION: Final = _group("mention")
 _COMMITMENT: Final = _group("commitment")
 _NOW: Final = _group("now")
 _RESULTS: Final = _group("results")
 _INVENTIONS: Final = _group("inventions")
+_DRESS: Final = " \t\r*#_>-"
+_FULL_STOPS: Final = frozenset("。.！!？?")
 _SENTENCE: Final = re.compile(r"[。！？!?；;\n]+|(?<=[a-z0-9)\]\"'])\.(?=\s|$)")
 
 
 def is_quoted(lead: str) -> bool:
-    """Whether a block behind this text is an example, a quotation, a refusal's subject or a question.
+    """Whether a block behind this text is an example, a quotation or what a refusal is about.
 
     The last sentence decides; the one before it only where the last says nothing either way. A
     commitment ("I will now …") outweighs a cue that stands before it, but not a condition that a
-    person must meet first.
+    person must meet first. What announces something ("you can use", "earlier I ran", "the file
+    says") speaks of the block only when the sentence goes on to it.
     """
+    goes_on = lead.rstrip()[-1:] not in _FULL_STOPS
+    cues = (_REFUSAL, *_ANNOUNCING) if goes_on else (_REFUSAL,)
     sentences = [part for part in _SENTENCE.split(lead[-LEAD:]) if part.strip(" \t:：,，*-#>")]
-    for sentence in reversed(sentences[-2:]):
+    for sentence in (part.strip(_DRESS) for part in reversed(sentences[-2:])):
         if _APPROVAL.search(sentence):
             return True
-        cue = max((_last(pattern, sentence) for pattern in _WEAKER), default=-1)
+        cue = max((_last(pattern, sentence) for pattern in cues), default=-1)
         committed = _last(_COMMITMENT, sentence)
         if _HYPOTHESIS.search(sentence):
             return _NOW.search(sentence) is None
@@ -49,6 +56,8 @@ def is_quoted(lead: str) -> bool:
             return committed < cue
         if committed >= 0:
             return False
+        if _MENTION.search(sentence):
+            return True
     return False
 
 

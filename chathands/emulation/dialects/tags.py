@@ -1,4 +1,4 @@
-"""Tags and special tokens: `<tool_call>`, `<function=name>`, `<｜tool▁calls▁begin｜>`, `[TOOL_CALLS]`."""
+"""Tags and special tokens: `<tool_call>`, `<function=name>`, `<｜tool▁calls▁begin｜>`."""
 
 from __future__ import annotations
 

@@ -10,6 +10,8 @@ from chathands.emulation.dialects.data import load
 _DATA: Final[dict[str, Any]] = load("words.json")
 
 NAME_KEYS: Final = frozenset(_DATA["name_keys"])
+LATE_NAME_KEYS: Final = frozenset(_DATA["late_name_keys"])
+"""Names of a tool too, but only if the value is one."""
 ARGUMENT_KEYS: Final = frozenset(_DATA["argument_keys"])
 WRAPPERS: Final = frozenset(_DATA["wrappers"])
 REMARKS: Final = frozenset(_DATA["remarks"])
@@ -26,7 +28,7 @@ _NOISE: Final = re.compile(r"[\s_\-\\*'\"`\u200b-\u200d\u2060\ufeff]+")
 
 
 def plain_key(key: str) -> str:
-    """A key as the lists have it: lower case, without spaces, dashes, underscores and stray quotes."""
+    """A key as the lists have it: lower case, without spaces, dashes, underscores and quotes."""
     return _NOISE.sub("", key).lower()
 
 
