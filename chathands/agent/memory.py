@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from chathands.conversation import Message, Role, Status, Tag, ToolCall, ToolResult
 from chathands.emulation import clean
+from chathands.emulation.marks import dropped_result
+from chathands.emulation.outcome import Language
 
 STORED_CHARACTERS = 4000
 """Of one result on disk; a table that is asked about again is read again."""
 LAST_CHARACTERS = 1200
 """Of one result of the last run: enough for "and sorted the other way round?"."""
-DROPPED = "（内容已略，需要时重新调用工具）"
 LINE_CHARACTERS = 160
 """Of one result further back."""
 
@@ -42,7 +43,7 @@ def remember(question: str, run: Iterable[Message], answer: str) -> list[Message
     return [*kept, Message.assistant(answer)]
 
 
-def recall(rounds: Sequence[Sequence[Message]]) -> list[Message]:
+def recall(rounds: Sequence[Sequence[Message]], language: Language = "zh") -> list[Message]:
     """Earlier rounds for a new run: cleaned, old results shrunk, with ids nobody else has.
 
     Ids repeat between runs (they derive from position, name and arguments, so that the same
@@ -50,8 +51,7 @@ def recall(rounds: Sequence[Sequence[Message]]) -> list[Message]:
     """
     messages: list[Message] = []
     for age, one in enumerate(reversed(rounds)):
-        shorten = _shorten if age == 0 else one_line_result
-        messages[:0] = [m if m.result is None else Message.tool(shorten(m.result)) for m in one]
+        messages[:0] = [_aged(message, age, language) for message in one]
     return _renumbered(clean(messages))
 
 
@@ -65,21 +65,24 @@ def cut_result(result: ToolResult, limit: int) -> ToolResult:
     return replace(result, content=content[:head] + note + content[-tail:], truncated=True)
 
 
-def one_line_result(result: ToolResult, limit: int = LINE_CHARACTERS) -> ToolResult:
-    """The result's first line, and a word that the rest is gone.
+def one_line_result(result: ToolResult, language: Language = "zh") -> ToolResult:
+    """The result if it is one short line, else a word that it is gone.
 
-    Half a table squeezed into the line would be taken for the data: a model has been seen pushing
-    three of four regions from it.
+    Half a table squeezed into a line is taken for the data: a model has been seen pushing three of
+    four regions from it, and another time the headline alone.
     """
-    lines = [line.strip() for line in result.content.splitlines() if line.strip()]
-    first = lines[0] if lines else ""
-    if len(lines) <= 1 and len(first) <= limit:
-        return replace(result, content=first)
-    return replace(result, content=f"{first[:limit]}…{DROPPED}", truncated=True)
+    content = result.content.strip()
+    if len(content) <= LINE_CHARACTERS and "\n" not in content:
+        return replace(result, content=content)
+    return replace(result, content=dropped_result(language), truncated=True)
 
 
-def _shorten(result: ToolResult) -> ToolResult:
-    return cut_result(result, LAST_CHARACTERS)
+def _aged(message: Message, age: int, language: Language) -> Message:
+    if message.result is None:
+        return message
+    if age == 0:
+        return Message.tool(cut_result(message.result, LAST_CHARACTERS))
+    return Message.tool(one_line_result(message.result, language))
 
 
 def _renumbered(messages: Iterable[Message]) -> list[Message]:

@@ -76,7 +76,7 @@ class Opening:
         rounds = await self._store.conversations.load_rounds(
             question.conversation, self._settings.store.history_rounds
         )
-        history = memory.recall(rounds)
+        history = memory.recall(rounds, self._settings.model.language)
         language = self._settings.model.language
         generation = self._registry.current
         tools = generation.visible_to(question.caller, self._policy)

@@ -47,7 +47,8 @@ _NAME: Final = re.compile(r"[^\W\d][\w.\-]*")
 _PREFIX: Final = re.compile(r"[rRbBfFuU]{1,2}")
 _NO_BEGINNING: Final = frozenset(CLOSERS) | COMMAS | COLONS
 _SPECIAL: Final = frozenset("/#.…`<&\\✿*+>")
-_ESCAPE: Final = "<escape>"
+_TOKENS: Final = ("<escape>", '<|"|>')
+"""Tokens of their own that Gemma quotes with."""
 _ENTITIES: Final = ("&quot;", "&#34;", "&#39;", "&apos;")
 
 
@@ -144,7 +145,7 @@ class LenientReader(Brackets):
             )
         else:
             read = yield from read_wrapped(src, opening, self._ahead, self.repairs)
-        if opening not in ('"', _ESCAPE):
+        if opening != '"' and opening not in _TOKENS:
             self.repairs["quotes"] = None
         self._took(read, frame)
 
@@ -181,10 +182,12 @@ class LenientReader(Brackets):
         src = self.src
         want = frame.want if frame else Want.VALUE
         if char in "<✿":
-            if char == "<" and (yield from src.need(8)) and src.buf.startswith(_ESCAPE, src.pos):
-                yield from self._string(_ESCAPE, frame)  # Gemma quotes with a token of its own
-                return True
-            return None
+            yield from src.need(8)
+            token = next((t for t in _TOKENS if src.buf.startswith(t, src.pos)), None)
+            if token is None:
+                return None
+            yield from self._string(token, frame)
+            return True
         yield from src.need({"`": 3, "&": 6, ".": 3}.get(char, 2))
         two = src.buf[src.pos : src.pos + 2]
         if char == "`":

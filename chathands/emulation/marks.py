@@ -6,6 +6,8 @@ import re
 from dataclasses import replace
 
 from chathands.conversation import ToolCall, canonical_json
+from chathands.emulation.outcome import Language
+from chathands.emulation.prompts import wording
 
 _HEAD = re.compile(
     r"^\s*(?:结果|Result) #\d+ [\w.-]+ \[status=\w+[^\]\n]*\][ \t]*(?:\n|\Z)", re.MULTILINE
@@ -13,6 +15,20 @@ _HEAD = re.compile(
 _WRAPPED = re.compile(
     r"```+ ?(?:json(?: action)?|action|text|plaintext|markdown)?\n(?P<body>.*?)\n?```+", re.DOTALL
 )
+
+
+def dropped_result(language: Language) -> str:
+    """What stands in place of an old result's content."""
+    return wording(language)["history"]["dropped_result"]
+
+
+def copies_dropped(call: ToolCall) -> str | None:
+    """Why a call that passes such a mark on as content must not run: the sentence for the model."""
+    text = canonical_json(dict(call.arguments))
+    for language in ("zh", "en"):
+        if dropped_result(language).strip("（）()") in text:
+            return wording(language)["history"]["copied_mark"]
+    return None
 
 
 def without_marks(text: str, fence: str) -> str:

@@ -40,7 +40,7 @@ _CHANNEL: Final = re.compile(
 )
 _THOUGHT_END: Final = re.compile(
     r"</\s?(?:\w{1,12}:)?(?:" + "|".join(sorted(tags.THINKING)) + r")\s?>|"
-    r"\[/THINK\]|◁/think▷|<\|end\|>|<\|start\|>",
+    r"\[/THINK\]|◁/think▷|<\|end\|>|<\|start\|>|<channel\|>",
     re.IGNORECASE,
 )
 
@@ -198,7 +198,7 @@ class Prose:
             begins = yield from peek_content(src, self._tools)
             # tags and printed calls in a fence explain more often than they call: they must be
             # all there is
-            explains = begins is True or src.buf.startswith("print(", src.pos + 1)
+            explains = begins is True or src.buf.startswith("print(", src.pos)
             if begins is False or (explains and not self._out.is_empty):
                 return False
         block = yield from read_body(src, self._tools, mark, width, kind, begins)
@@ -226,7 +226,7 @@ class Prose:
         if tag is None:
             return False
         name = tag.name
-        if name in tags.THINKING:
+        if name in tags.THINKING or (name == "channel" and tag.closing):
             return (yield from self._thinking_tag(tag, line_start=line_start))
         if name in tags.QUOTING:
             if tag.closing:
@@ -282,6 +282,12 @@ class Prose:
     def _channel(self, tag: Tag) -> Reads[bool]:
         """Take the header of a gpt-oss message; False if it addresses a tool."""
         src = self._src
+        if not src.buf.startswith("<|channel|", src.pos):  # Gemma: `<|channel>thought … <channel|>`
+            src.pos += tag.width
+            if (yield from src.need(7)) and src.buf.startswith("thought", src.pos):
+                src.pos += 7
+            yield from self._think()
+            return True
         while not (header := _CHANNEL.match(src.buf, src.pos)):
             if src.final or len(src.buf) - src.pos > 160:
                 src.pos += tag.width

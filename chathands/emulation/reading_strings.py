@@ -174,7 +174,7 @@ def read_quoted(
 
 _ESCAPED_QUOTE: Final = re.compile(r'\\+["\']')
 _ENTITY_QUOTE: Final = re.compile(r"&(?:quot|#34|#x22|apos|#39|#x27);")
-_FIXED: Final = {mark: re.compile(mark) for mark in ("'''", '"""', "<escape>")}
+_FIXED: Final = {mark: re.compile(re.escape(mark)) for mark in ("'''", '"""', "<escape>", '<|"|>')}
 _ENTITIES: Final = {
     "quot": '"', "#34": '"', "apos": "'", "#39": "'", "lt": "<", "gt": ">", "amp": "&",
 }  # fmt: skip
@@ -209,6 +209,8 @@ def read_wrapped(
         src.pos = found.end()
         if over:
             text = "".join(body)
+            if opening[0] == "<":
+                return Literal(without_surrogates(text))  # as it is
             if opening[0] == "\\":
                 text = unescape(text, opening[1], repairs)
             elif opening[0] == "&":

@@ -26,6 +26,7 @@ from chathands.emulation.claims import (
     ungrounded,
 )
 from chathands.emulation.figures import asks_for_explanation, unbacked_figure
+from chathands.emulation.marks import copies_dropped
 from chathands.emulation.matching import best_read_tool, effects_asked_for, fitting, texts_of
 from chathands.emulation.outcome import (
     Answer,
@@ -162,6 +163,8 @@ class _Review:
             and unasked(call, self._specs, self._conversation)
         ):
             return BrokenCall(Reason.UNCONFIRMED, "", call.name, UNASKED)
+        if (copied := copies_dropped(call)) is not None:
+            return BrokenCall(Reason.INVALID_ARGUMENTS, "", call.name, copied)
         if (figure := self._invented_in(call)) is not None:
             return BrokenCall(Reason.UNBACKED_FIGURE, "", call.name, figure)
         return None
@@ -257,7 +260,7 @@ class _Review:
         before_results = not has_results(conversation)
         rest = _letters(without_nods(self._text))
         repeats = len(rest) > 3 and rest in _letters(question)
-        if repeats or (before_results and says_nothing(self._text)):
+        if before_results and (repeats or says_nothing(self._text)):
             return "idle"
         if before_results and gives_a_lesson(self._text):
             return "lesson"

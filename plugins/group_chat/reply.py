@@ -19,6 +19,13 @@ RECONNECT_SECONDS = 300.0
 """How long a reply waits for the connection to come back; implementations dial every 1 to 5 s."""
 SEND_AGAIN_SECONDS = 0.5
 """Between two attempts while the connection is down although it is listed as up."""
+MAX_PARTS = 8
+"""Of one reply. A model that repeats itself for ever would fill the group with hundreds of
+messages, and an account that floods is banned."""
+
+NOTHING_LEFT = "这次没有得到可用的回答，请换个说法再问一次。"
+"""Instead of a reply that is nothing but marks (an empty table, a fence): it must not be silence."""
+CUT = "……（太长了，后面 {left} 字没有发出来，请把问题问得小一些）"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +60,14 @@ class Sender:
     ) -> Receipt:
         """Send `text`, split where it is too long; the first part quotes.
 
-        `verbatim` keeps it as it is (an approval shows exactly what will be sent). A part the
-        other side refused ends it: what follows would be refused as well, and repeating into a
+        `verbatim` keeps it as it is and whole (an approval shows exactly what will be sent); any
+        other text is cut after `MAX_PARTS`. A part the other side refused ends it: what follows would be refused as well, and repeating into a
         muted group gets accounts banned (NapCat #398).
         """
         ids: list[str] = []
-        shown = text if verbatim else plain(text)
-        for number, part in enumerate(split(shown, self._settings.reply_length)):
+        limit = self._settings.reply_length
+        parts = split(text, limit) if verbatim else _bounded(split(plain(text), limit))
+        for number, part in enumerate(parts):
             message = Outgoing(place, part, quote if number == 0 else None)
             sent = await self._deliver(message, patience, seconds or self._settings.send_timeout)
             if sent.message_id is not None:
@@ -102,3 +110,11 @@ class Sender:
         finally:
             task.cancel()
             leaving.cancel()
+
+
+def _bounded(parts: list[str]) -> list[str]:
+    """At least one part and at most `MAX_PARTS`; the last says how much is missing."""
+    left = sum(map(len, parts[MAX_PARTS:]))
+    if left:
+        return [*parts[: MAX_PARTS - 1], parts[MAX_PARTS - 1] + CUT.format(left=left)]
+    return parts or [NOTHING_LEFT]

@@ -15,6 +15,9 @@ _BULLET = re.compile(r"(\s*)[*+-]\s+(?=\S)")
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,500})\]\((https?://[^\s()]{1,2000})\)")
 _STRONG = re.compile(r"\*\*(?=\S)([^\n]{1,2000}?)(?<=\S)\*\*")
 _CODE = re.compile(r"`([^`\n]{1,2000})`")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+"""What no QQ client shows, and half a character (a reply cut in the middle of an emoji): some
+implementations refuse the whole message for one."""
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 
 
@@ -24,7 +27,8 @@ def plain(text: str) -> str:
     Tables become one line per row, headings a line of their own, fences vanish and what they
     hold stays as it is.
     """
-    lines = text.replace("\r\n", "\n").replace(APPROVAL_HEAD, "〔待确认").split("\n")
+    text = _CONTROL.sub("", text.replace("\r\n", "\n"))
+    lines = text.replace(APPROVAL_HEAD, "〔待确认").split("\n")
     out: list[str] = []
     fence = ""
     at = 0

@@ -7,6 +7,7 @@ import pytest
 from chathands.conversation import Message, Status, ToolCall, ToolExample, ToolResult, ToolSpec
 from chathands.emulation.claims import unbacked_claim, ungrounded
 from chathands.emulation.figures import figures_of, unbacked_figure
+from chathands.emulation.marks import dropped_result
 from chathands.emulation.matching import best_read_tool, effects_asked_for, fitting
 from chathands.emulation.outcome import Answer, Calls, ParsedReply, Reason, Retry
 from chathands.emulation.review import review_reply
@@ -336,3 +337,12 @@ def test_without_a_failure_nothing_is_asked_twice():
     conversation = [Message.user("销量弄好")]
     outcome = review_reply(ParsedReply("", (call,)), [_SHEET, _SEND], "auto", conversation)
     assert isinstance(outcome, Calls)
+
+
+def test_the_mark_of_a_cleared_result_is_never_sent_on():
+    mark = dropped_result("zh")
+    call = ToolCall("c2", "send_message", {"content": f"九月汇总：{mark}"})
+    conversation = [Message.user("把九月汇总发到群里")]
+    outcome = review_reply(ParsedReply("", (call,)), [_SHEET, _SEND], "auto", conversation)
+    assert isinstance(outcome, Retry)
+    assert outcome.reason is Reason.INVALID_ARGUMENTS

@@ -48,7 +48,7 @@ def test_every_case_of_a_corpus_reads_as_a_careful_person_would(name: str) -> No
     total: Counter[str] = Counter()
     misses = []
     for case in cases(name):
-        category = case.get("category") or case["id"].partition("-")[0]
+        category = case["category"]
         got = calls_of(parse_reply(case["raw"], TOOLS))
         total[category] += 1
         if accepts(case, got):

@@ -75,6 +75,8 @@ PLAIN = [
     "| 城市 | 天气 |\n|---|---|\n| 北京 | 晴 |\n\n注意：明天有雨。",
     '配置：\n```json\n{\n  "name": "my-app",\n  "scripts": {"build": "tsc"}\n}\n```\n完。',
     "a < b, <b>bold</b>, f(x) = [1, 2]: 好的。\nAction is needed.\nTool: hammer\n",
+    '```html\n<!doctype html>\n<div class="a">\n  <p>x</p>\n</div>\n```\n好。',
+    "```xml\n<config>\n  <a>1</a>\n" + "  <b>2</b>\n" * 20 + "</config>\n```",
     "> 引用一句\n\n- 第一\n- 第二：`code`\n\n    indented\n",
 ]
 

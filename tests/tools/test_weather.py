@@ -213,3 +213,8 @@ async def test_a_geocoder_of_its_own_is_used(tmp_path: Path) -> None:
             assert (await ask(bench, "Tokyo")).status is Status.OK
         assert [r.path for r in geocoder.requests] == ["/v1/search"]
         assert [r.path for r in forecasts.requests] == ["/v1/forecast"]
+
+
+async def test_a_single_day_says_that_it_is_today_only(bench: Live) -> None:
+    assert "只查了今天" in (await ask(bench, "成都", days=1)).content
+    assert "只查了今天" not in (await ask(bench, "成都", days=2)).content

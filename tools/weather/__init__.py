@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from .provider import WeatherProvider
 
 MAX_DAYS = 7
+TODAY_ONLY = "（只查了今天。问的是明天或以后时，days 写大一些再查一次。）"
+"""Small models ask for one day when tomorrow is meant, and then answer for tomorrow from today."""
+
 MARGIN_SECONDS = 0.5
 """Kept of the call's time, so that a slow service is told in our words and not cut off."""
 
@@ -59,7 +62,8 @@ async def get_weather(
     forecast = await provider.forecast(
         place.latitude, place.longitude, days=days, timezone=place.timezone
     )
-    return render(place, forecast)
+    report = render(place, forecast)
+    return f"{report}\n{TODAY_ONLY}" if days == 1 else report
 
 
 def _provider(ctx: ToolContext) -> WeatherProvider:

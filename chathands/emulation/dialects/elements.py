@@ -16,7 +16,7 @@ from chathands.emulation.reading_strings import without_entities
 from chathands.emulation.reading_tokens import State
 from chathands.emulation.reading_tools import Tools
 
-_SPACE_NAME: Final = r"(?:DSML[|｜]|\w{1,20}:)?"
+_SPACE_NAME: Final = r"(?:DSML[|｜]\s?|\w{1,20}:)?"
 _END_OF_VALUE: Final = re.compile(
     rf"</?\s?[|｜]?{_SPACE_NAME}(?:parameter|param|arg_value|arg_key|arg|argument|function|invoke|"
     r"tool_call|function_calls?)(?=[\s=>|｜])",
@@ -168,12 +168,12 @@ def read_raw(src: Source, name: str, repairs: dict[str, None]) -> Reads[str | No
         end = closing.match(src.buf, src.pos)
         if end:
             src.pos = end.end()
-            return _trimmed("".join(body))
+            return _trimmed("".join(body), exact=name in tags.PARAMETERS)
         if src.buf.startswith(_CDATA_BEGIN, src.pos):
             body.append((yield from _cdata(src)))
         elif has_siblings and _END_OF_VALUE.match(src.buf, src.pos):
             repairs["missing_closer"] = None
-            return _trimmed("".join(body))
+            return _trimmed("".join(body), exact=name in tags.PARAMETERS)
         else:
             body.append("<")
             src.pos += 1
@@ -205,13 +205,18 @@ def _cdata(src: Source) -> Reads[str]:
         yield
 
 
-def _trimmed(value: str) -> str:
-    """An element's text without the line breaks that only lay out the tags."""
+def _trimmed(value: str, *, exact: bool) -> str:
+    """An element's text without the white space that only lays out the tags.
+
+    `exact`: the format puts the value between two line breaks as it is, so that the indentation of
+    a single line counts as well.
+    """
     cdata = _CDATA.fullmatch(value)
     if cdata:
         return cdata.group(1)
-    if "\n" not in value.strip():
+    wrapped = value[:1] in ("\r", "\n") and value[-1:] == "\n"
+    if "\n" not in value.strip() and not (exact and wrapped):
         value = value.strip()
     else:
-        value = value.removeprefix("\r").removeprefix("\n").removesuffix("\n")
+        value = value.removeprefix("\r").removeprefix("\n").removesuffix("\n").removesuffix("\r")
     return value if "<" in value or ">" in value else without_entities(value)

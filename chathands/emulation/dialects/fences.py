@@ -14,6 +14,7 @@ from typing import Final
 from chathands.emulation.dialects.labels import read_labelled
 from chathands.emulation.dialects.markup import Region
 from chathands.emulation.dialects.openings import WINDOW, Opening, name_label, opening
+from chathands.emulation.dialects.tags import peek_known_tag
 from chathands.emulation.dialects.values import read_call, read_values
 from chathands.emulation.dialects.words import CONTRACT_INFO, DATA_INFO, MARKED_INFO
 from chathands.emulation.dialects.yaml_body import NotYaml, read_yaml
@@ -42,7 +43,7 @@ _LABEL: Final = re.compile(
 
 _COMMENTS: Final = (("#", "\n"), ("//", "\n"), ("/*", "*/"), ("<!--", "-->"))
 _INSIDE_LABEL: Final = re.compile(r"(?:json )?action[ \t]*\r?\n\s*(?=(.)?)")
-_INSIDE_BEGUN: Final = re.compile(r"(?:json )?action[ \t]*\Z")
+_INSIDE_BEGUN: Final = re.compile(r"(?:json )?action\s*\Z")
 
 
 class FenceKind(StrEnum):
@@ -82,21 +83,21 @@ def read_info(src: Source) -> Reads[str | None]:
 
 
 def peek_content(src: Source, tools: Tools) -> Reads[Opening | bool]:
-    """What the content of a fence begins with, as far as its first characters tell."""
+    """What the content of a fence begins with, as far as its first characters tell; True: a tag."""
+    if not (yield from src.skip_space()):
+        return False
+    if src.buf[src.pos] == "<":
+        tag = yield from peek_known_tag(src, tools)
+        return tag is not None and not tag.closing
     while True:
-        start = SPACE.match(src.buf, src.pos).end()  # type: ignore[union-attr]
-        text = src.buf[start : start + WINDOW]
-        if start - src.pos > WINDOW:
-            return False
-        if text[:1] == "<":
-            return True
+        text = src.buf[src.pos : src.pos + WINDOW]
         label = _INSIDE_LABEL.match(text)
         if label and label[1]:
             return Opening.LABEL if label[1] in "{[" else False
-        waits = not text or (label or _INSIDE_BEGUN.match(text))
-        answer = None if waits and not src.final else opening(text, tools, src.final)
-        if answer is not None:
-            return answer
+        if src.final or not (label or _INSIDE_BEGUN.match(text)):
+            answer = opening(text, tools, src.final)
+            if answer is not None:
+                return answer
         yield
 
 

@@ -26,7 +26,7 @@ KNOWN: Final = frozenset().union(
 )
 """Tags that mean something where prose stands."""
 _WORDS: Final = KNOWN | PARAMETERS | SEPARATORS | {"arg_key", "arg_value"}
-_ONLY_SPECIAL: Final = (STOPS | TURNS | CLOSE | {"channel", "plugin"}) - {"s"}
+_ONLY_SPECIAL: Final = (STOPS | TURNS | CLOSE | {"channel", "plugin", "calls"}) - {"s"}
 """Too common as words: these only as `<|…|>`."""
 
 LONGEST: Final = 240
@@ -36,14 +36,14 @@ _SPACES: Final = ("minimax", "seed", "antml", "steptml", "ns")
 """Name spaces that models put before these names."""
 _VALUE: Final = r"""(?:"[^"\n<>]*"|'[^'\n<>]*'|[^\s<>"'/|｜]+)"""
 _TAG: Final = re.compile(
-    r"<\s?(?P<bar>[|｜]?)(?P<close>/?)[|｜]?"
-    rf"(?:DSML[|｜]|(?:{'|'.join(_SPACES)}):)?(?P<name>[\w▁.\-]{{1,80}})"
+    r"<\s?(?P<bar>[|｜]?)(?P<close>/?)(?P<bar2>[|｜]?)"
+    rf"(?:DSML[|｜]\s?|(?:{'|'.join(_SPACES)}):)?(?P<name>[\w▁.\-]{{1,80}})"
     rf"(?:\s?=\s?(?P<value>{_VALUE}))?"
-    rf"(?P<attributes>(?:\s+[\w:.\-]{{1,60}}\s*=\s*{_VALUE})*)\s*[|｜]?(?P<self>/?)[|｜]?>"
+    rf"(?P<attributes>(?:\s+[\w:.\-]{{1,60}}\s*=\s*{_VALUE})*)\s*(?P<bar3>[|｜]?)(?P<self>/?)[|｜]?>"
 )
 _ATTRIBUTE: Final = re.compile(rf"([\w:.\-]{{1,60}})\s*=\s*({_VALUE})")
 _BEGUN: Final = re.compile(
-    r"<\s?[|｜]?/?[|｜]?(?P<name>(?:DSML[|｜])?[\w▁.\-:]{0,80})(?P<more>[\s=|｜/][^<>]*)?\Z"
+    r"<\s?[|｜]?/?[|｜]?(?P<name>(?:DSML[|｜]\s?)?[\w▁.\-:]{0,80})(?P<more>[\s=|｜/][^<>]*)?\Z"
 )
 
 
@@ -87,7 +87,7 @@ def peek_known_tag(src: Source, tools: Tools) -> Reads[Tag | None]:
         begun = _BEGUN.match(src.buf, src.pos)
         if src.final or begun is None or len(src.buf) - src.pos >= LONGEST:
             return None
-        name = _plain(begun["name"]).removeprefix("dsml|")
+        name = _plain(begun["name"]).removeprefix("dsml|").lstrip()
         known = name in KNOWN or tools.leads(name) if begun["more"] else _may_become(name, tools)
         if not known:
             return None
@@ -119,8 +119,9 @@ def _tag(found: re.Match[str]) -> Tag | None:
     return Tag(
         name if name in _WORDS else found["name"],  # a tool or argument keeps its own spelling
         width,
-        closing=bool(found["close"]),
-        special=bool(found["bar"]),
+        # Gemma opens with `<|name>` and closes with `<name|>`
+        closing=bool(found["close"] or (found["bar3"] and not found["bar"])),
+        special=bool(found["bar"] or found["bar2"] or found["bar3"]),
         whole=bool(found["self"]),
         value=value,
         attributes=attributes,
