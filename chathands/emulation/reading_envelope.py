@@ -321,7 +321,7 @@ def _from_list(found: Found, raw: list[Any], schema: Schema) -> dict[str, Any] |
         return {}
     if all(isinstance(i, list) and len(i) == 2 and isinstance(i[0], str) for i in raw):
         found.repairs["pairs"] = None
-        return {key: value for key, value in raw}
+        return dict(raw)
     if all(isinstance(item, dict) for item in raw):
         if len(raw) == 1 and not set(raw[0]) <= {"name", "key", "value"}:
             found.repairs["unwrapped"] = None

@@ -84,16 +84,29 @@ class ChatRequest(_Wire):
     tool_choice: Literal["auto", "none", "required"] | WireNamedChoice | None = None
     stream: bool = False
     stop: str | list[str] | None = None
+    response_format: dict[str, Any] | None = None
 
     @classmethod
     def read(cls, body: Any) -> ChatRequest:
         """Raises BadRequest naming the first field that is wrong."""
         try:
-            return cls.model_validate(body)
+            request = cls.model_validate(body)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             field = ".".join(str(part) for part in first["loc"])
             raise BadRequest(f"{field}: {first['msg']}", field) from None
+        request._check_tools()
+        return request
+
+    def _check_tools(self) -> None:
+        names = [tool.function.name for tool in self.tools or ()]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise BadRequest(f"tools: {twice!r} is declared twice", "tools")
+        choice = self.choice
+        if choice.kind == "required" and not names:
+            raise BadRequest("tool_choice: 'required' needs tools", "tool_choice")
+        if choice.kind == "named" and choice.name not in names:
+            raise BadRequest(f"tool_choice: {choice.name!r} is not declared", "tool_choice")
 
     @property
     def specs(self) -> tuple[ToolSpec, ...] | None:

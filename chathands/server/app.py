@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import time
+from collections import deque
 from collections.abc import Mapping
 
 from fastapi import FastAPI, Request
@@ -17,6 +18,9 @@ from chathands.upstreams.base import Upstream
 BODY_CAP = 8 * 1024 * 1024
 """Bytes of a request; a full 200k-token conversation is about 1 MB, pictures travel as URLs."""
 
+CLIENT_CLOSED = 499
+"""Nginx's status for a client that hung up; nobody reads it, but access logs show it."""
+
 REQUEST_SECONDS = 300.0
 """An agent's client waits this long by default; the SDKs give up at 600."""
 
@@ -25,7 +29,7 @@ def create_app(
     upstream: Upstream,
     *,
     tokens: Mapping[str, ApiToken] | None = None,
-    timeout: float = REQUEST_SECONDS,
+    seconds: float = REQUEST_SECONDS,
 ) -> FastAPI:
     """The gateway over one upstream.
 
@@ -34,14 +38,29 @@ def create_app(
     app = FastAPI(title="ChatHands", docs_url=None, redoc_url=None, openapi_url=None)
     started = int(time.time())
 
-    def check_token(request: Request) -> None:
+    recent: dict[str, deque[float]] = {}
+
+    def check_token(request: Request, *, counts: bool = False) -> None:
+        """Raises Refused: no such token, not for this model, or (when it `counts`) too often."""
         if not tokens:
             return
         given = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
         # Every token is compared, so that the time tells nothing.
-        good = [hmac.compare_digest(given.encode(), token.encode()) for token in tokens]
-        if not any(good):
+        good = [t for t in tokens if hmac.compare_digest(given.encode(), t.encode())]
+        if not good:
             raise Refused(401, error_body("unknown token", "authentication_error"))
+        token = tokens[good[0]]
+        if token.models and upstream.name not in token.models:
+            raise Refused(403, error_body("this token is not for this model", "permission_error"))
+        if not counts:
+            return
+        now, times = time.monotonic(), recent.setdefault(good[0], deque())
+        while times and now - times[0] > 60:
+            times.popleft()
+        if len(times) >= token.rate:
+            message = f"more than {token.rate} requests a minute with this token"
+            raise Refused(429, error_body(message, "rate_limit_error"))
+        times.append(now)
 
     async def read(request: Request) -> bytes:
         body = bytearray()
@@ -73,10 +92,36 @@ def create_app(
 
     @app.post("/v1/chat/completions")
     async def chat_completions(request: Request) -> Response:
-        check_token(request)
-        exchange = Exchange(read_body(await read(request)), upstream, timeout)
+        check_token(request, counts=True)
+        exchange = Exchange(read_body(await read(request)), upstream, seconds)
         if exchange.request.stream:
             return StreamingResponse(exchange.stream(), media_type="text/event-stream")
-        return JSONResponse(await exchange.complete())
+        reply = await _while_connected(request, exchange.complete())
+        if reply is None:
+            return Response(status_code=CLIENT_CLOSED)
+        return JSONResponse(reply)
 
     return app
+
+
+async def _while_connected(
+    request: Request, work: Coroutine[Any, Any, dict[str, object]]
+) -> dict[str, object] | None:
+    """The result of `work`; None, and `work` cancelled, when the client hangs up first.
+
+    The server cancels only streams by itself. A model with one slot would otherwise go on writing
+    for minutes for a client that has given up and asked again.
+    """
+
+    async def hung_up() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working, watching = asyncio.ensure_future(work), asyncio.ensure_future(hung_up())
+    try:
+        await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        working.cancel()
+        watching.cancel()
+        await asyncio.wait({working, watching})

@@ -55,10 +55,12 @@ class Exchange:
 
     request: ChatRequest
     upstream: Upstream
-    timeout: float
+    seconds: float
+    """For everything together, corrections included."""
     language: Language = "en"
     id: str = field(default_factory=lambda: f"chatcmpl-{secrets.token_hex(12)}")
     created: int = field(default_factory=lambda: int(time.time()))
+    _started: float = field(default_factory=time.monotonic, init=False)
     _usage: Usage | None = field(default=None, init=False)
     _finish_reason: str | None = field(default=None, init=False)
 
@@ -70,7 +72,7 @@ class Exchange:
                 await self._feed(turn)
             except UpstreamError as error:
                 raise upstream_refusal(error) from error
-            outcome = turn.finish(self._finish_reason)
+            outcome = turn.finish(self._finish_reason, may_retry=self._may_retry())
             if not isinstance(outcome, Retry):
                 break
         text, calls = self._settle(outcome)
@@ -93,7 +95,7 @@ class Exchange:
             while True:
                 async for line in self._stream_events(turn, encoder):
                     yield line
-                outcome = turn.finish(self._finish_reason)
+                outcome = turn.finish(self._finish_reason, may_retry=self._may_retry())
                 for event in turn.tail:
                     yield _encoded(event, encoder)
                 if not isinstance(outcome, Retry):
@@ -110,7 +112,7 @@ class Exchange:
         yield encoder.end(self._finish_reason or "stop")
 
     async def _stream_events(self, turn: Turn, encoder: ChunkEncoder) -> AsyncIterator[str]:
-        stream = self.upstream.stream(self._model_request(turn), timeout=self.timeout)
+        stream = self.upstream.stream(self._model_request(turn), timeout=self._left())
         try:
             async for piece in stream:
                 for event in turn.feed(piece):
@@ -120,13 +122,20 @@ class Exchange:
         self._finish_reason, self._usage = stream.finish_reason, stream.usage
 
     async def _feed(self, turn: Turn) -> None:
-        stream = self.upstream.stream(self._model_request(turn), timeout=self.timeout)
+        stream = self.upstream.stream(self._model_request(turn), timeout=self._left())
         try:
             async for piece in stream:
                 turn.feed(piece)
         finally:
             await stream.aclose()
         self._finish_reason, self._usage = stream.finish_reason, stream.usage
+
+    def _left(self) -> float:
+        return max(self.seconds - (time.monotonic() - self._started), 1.0)
+
+    def _may_retry(self) -> bool:
+        """A correction takes about as long as the reply before it."""
+        return time.monotonic() - self._started < self.seconds / 2
 
     def _turn(self, commit: Commit) -> Turn:
         return Turn(
@@ -139,12 +148,14 @@ class Exchange:
         )
 
     def _model_request(self, turn: Turn) -> ModelRequest:
-        extra = self.request.model_extra or {}
+        request = turn.request()
+        # With tools the reply is our contract's; a JSON mode would forbid its fences.
+        wanted = None if self.request.tools else self.request.response_format
         return replace(
-            turn.request(),
+            request,
             stop=self.request.stops,
             sampling=self.request.sampling,
-            response_format=extra.get("response_format"),
+            response_format=wanted,
         )
 
     def _settle(self, outcome: Outcome) -> tuple[str, tuple[ToolCall, ...]]:

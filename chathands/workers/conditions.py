@@ -19,8 +19,7 @@ from chathands.workers.cells import (
     show,
     show_number,
 )
-from chathands.workers.headers import find_column
-from chathands.workers.protocol import Rejected
+from chathands.workers.columns import ColumnFinder, NoColumn, SeveralColumns
 
 Operator = Literal["=", "!=", ">", ">=", "<", "<=", "in", "not in"]
 
@@ -90,7 +89,12 @@ class Condition:
     column: int
     operator: Operator
     wanted: tuple[str, ...]
-    text: str
+    name: str
+    """Of the column."""
+
+    @property
+    def text(self) -> str:
+        return f"{self.name}{_shown(self.operator)}{'或'.join(self.wanted)}"
 
     def holds(self, cell: Cell) -> bool:
         if self.operator in ("!=", "not in"):
@@ -99,34 +103,48 @@ class Condition:
         return any(_holds(cell, self.operator, wanted) for wanted in self.wanted)
 
 
-def read_conditions(texts: Sequence[str], names: Sequence[str]) -> list[Condition]:
+def read_conditions(texts: Sequence[str], finder: ColumnFinder) -> list[Condition]:
     """Conditions that must all hold. Raises Rejected saying what was not understood."""
+    return [_read(part, finder) for part in condition_texts(texts)]
+
+
+def condition_texts(texts: Sequence[str]) -> list[str]:
+    """Single conditions; one text may hold several, joined by `且` or `;`."""
     parts = [part.strip() for text in texts for part in _JOINTS.split(text)]
-    return [_read(part, names) for part in parts if part]
+    return [part for part in parts if part]
 
 
-def _read(text: str, names: Sequence[str]) -> Condition:
-    """The first operator whose left side is a column: `是否包含发票=是` has two candidates."""
-    refused: Rejected | None = None
-    for match in _OPERATORS.finditer(text):
-        name = text[: match.start()].strip().strip("\"'“”「」[]")
-        if not name:
-            continue
-        try:
-            column = find_column(name, names)
-        except Rejected as error:
-            refused = refused or error
-            continue
-        value = text[match.end() :].strip()
-        operator = _SPELLINGS[match[0].lower()]
-        wanted = tuple(part.strip().strip("\"'“”「」") for part in _CHOICES.split(value))
-        shown = f"{names[column]}{_shown(operator)}{'或'.join(wanted)}"
-        return Condition(column, operator, wanted, shown)
+def has_operator(text: str) -> bool:
+    return _OPERATORS.search(text) is not None
+
+
+def _read(text: str, finder: ColumnFinder) -> Condition:
+    """The first operator whose left side is a column: `是否包含发票=是` has two candidates. Other
+    words for a column count only where no operator has the very name before it."""
+    refused: NoColumn | SeveralColumns | None = None
+    for find in (finder.find_plainly, finder.find):
+        for match in _OPERATORS.finditer(text):
+            name = text[: match.start()].strip().strip("\"'“”「」[]")
+            if not name:
+                continue
+            try:
+                column = find(name)
+            except NoColumn as error:
+                refused = refused or error
+                continue
+            except SeveralColumns as error:
+                refused = error
+                continue
+            value = text[match.end() :].strip()
+            operator = _SPELLINGS[match[0].lower()]
+            wanted = tuple(part.strip().strip("\"'“”「」") for part in _CHOICES.split(value))
+            return Condition(column, operator, wanted, finder.names[column])
     if refused is not None:
         raise refused
-    raise Rejected(
-        f"看不懂条件「{text}」。请写成 列名=值、列名>数字、列名包含文字 或 日期=2024-09；"
-        f"列有：{'、'.join(names[:40])}。"
+    raise NoColumn(
+        text,
+        f"看不懂条件「{text[:60]}」。请写成 列名=值、列名>数字、列名包含文字 或 日期=2024-09。",
+        finder.names,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,10 +14,8 @@ from chathands.workers.cells import (
     is_blank,
     is_number,
     is_plain_number,
-    plain,
     show,
 )
-from chathands.workers.protocol import Rejected
 
 SEARCHED_ROWS = 15
 """Non-empty rows in which a header is looked for; titles and remarks above one are fewer."""
@@ -155,27 +152,3 @@ def unique_names(names: Sequence[str]) -> list[str]:
         seen[name] = seen.get(name, 0) + 1
         unique.append(name if seen[name] == 1 else f"{name}({seen[name]})")
     return unique
-
-
-def find_column(wanted: str, names: Sequence[str]) -> int:
-    """Position of the column a person calls `wanted`: the name itself, or the only one it fits.
-
-    Raises Rejected listing the columns.
-    """
-    key = plain(wanted)
-    keys = [plain(name) for name in names]
-    for same in (
-        lambda name: name == key,
-        lambda name: re.sub(r"[(（].*?[)）]", "", name) == key,
-        lambda name: name.split("/")[-1] == key,
-        lambda name: bool(key) and key in name,
-    ):
-        found = [at for at, name in enumerate(keys) if same(name)]
-        if len(found) == 1:
-            return found[0]
-        if len(found) > 1:
-            several = "、".join(names[at] for at in found[:8])
-            raise Rejected(f"列「{wanted}」对应不止一列：{several}。请写完整的列名。")
-    close = difflib.get_close_matches(key, keys, n=1, cutoff=0.75)
-    hint = f"是不是「{names[keys.index(close[0])]}」？" if close else ""
-    raise Rejected(f"没有列「{wanted}」。{hint}这张表的列有：{'、'.join(names[:40])}。")

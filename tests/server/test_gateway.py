@@ -169,3 +169,46 @@ async def test_a_second_request_without_tools_still_reads_calls():
         request = body(messages=history)
         reply = (await client.post("/v1/chat/completions", json=request)).json()
     assert reply["choices"][0]["finish_reason"] == "tool_calls"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "other"}}},
+        {"tool_choice": "required"},
+        {"tools": TOOLS * 2},
+    ],
+)
+async def test_a_choice_that_cannot_be_met_is_400(fields, stream):
+    async with gateway([]) as (client, _):
+        request = body(stream=stream, **fields)
+        response = await client.post("/v1/chat/completions", json=request)
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] in ("tools", "tool_choice")
+
+
+async def test_json_mode_is_passed_on_only_without_tools():
+    wanted = {"type": "json_object"}
+    async with gateway(["{}", CALL]) as (client, model):
+        await client.post("/v1/chat/completions", json=body(response_format=wanted))
+        with_tools = body(response_format=wanted, tools=TOOLS)
+        await client.post("/v1/chat/completions", json=with_tools)
+    assert model.requests[0].body["response_format"] == wanted
+    assert "response_format" not in model.requests[1].body
+
+
+async def test_a_token_is_held_to_its_models_and_rate():
+    tokens = {"a": ApiToken(name="a", models=("other",)), "b": ApiToken(name="b", rate=1)}
+    async with gateway(["好", "好"], tokens=tokens) as (client, _):
+        statuses = [
+            (
+                await client.post(
+                    "/v1/chat/completions",
+                    json=body(),
+                    headers={"Authorization": f"Bearer {token}"},
+                )
+            ).status_code
+            for token in ("a", "b", "b")
+        ]
+    assert statuses == [403, 200, 429]

@@ -21,7 +21,7 @@ from chathands.emulation.dialects.yaml_body import NotYaml, read_yaml
 from chathands.emulation.reading_envelope import calls_in
 from chathands.emulation.reading_found import GUESSED, Block, Found
 from chathands.emulation.reading_source import Reads, Source, run
-from chathands.emulation.reading_tokens import CLOSERS, COMMAS, OPENERS, QUOTES, SPACE, State
+from chathands.emulation.reading_tokens import CLOSERS, COMMAS, OPENERS, QUOTES, State
 from chathands.emulation.reading_tools import Tools
 from chathands.emulation.reading_words import skip_comment
 from chathands.limits import MAX_CALLS
