@@ -19,9 +19,6 @@ THOUGHT_BEFORE_BLOCK = 200
 MAX_CORRECTIONS = 2
 """Corrections per turn: measured, a third one changes nothing but the bill."""
 
-CONTRACT_SHARE = 0.35
-"""Part of the context the contract may take; beyond it the conversation no longer fits."""
-
 JSON_DEPTH = 64
 """Nesting that is still read; real arguments stay under ten, hostile ones go to ten thousand."""
 

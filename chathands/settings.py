@@ -46,6 +46,13 @@ class ModelSettings(_Section):
     language: Literal["zh", "en"] = "zh"
     """Language of the contract."""
 
+    @field_validator("mode")
+    @classmethod
+    def _a_mode_that_exists(cls, value: str) -> str:
+        if value in ("structured", "native"):
+            raise ValueError(f"{value} 还不支持，请写 auto 或 emulated")
+        return value
+
     @field_validator("base_url")
     @classmethod
     def _an_http_address(cls, value: str | None) -> str | None:
@@ -173,10 +180,6 @@ class Settings(BaseSettings):
     api: ApiSettings = Field(default_factory=ApiSettings)
     worker: WorkerSettings = Field(default_factory=WorkerSettings)
     store: StoreSettings = Field(default_factory=StoreSettings)
-
-    @property
-    def has_model(self) -> bool:
-        return self.model.base_url is not None
 
 
 RESERVE_SECONDS = 4.0

@@ -21,18 +21,14 @@ from chathands.errors import (
 from chathands.settings import Settings
 from chathands.store import open_store
 from chathands.toolbox import Audit, Executor, Redactor, Registry, load_policy, open_audit
+from chathands.toolbox.http import SharedHttp
 from chathands.upstreams.base import Upstream
 from chathands.workers.pool import WorkerPool
 
 if TYPE_CHECKING:
-    import httpx
-
     from chathands.upstreams.weights import Report
 
 _log = logging.getLogger(__name__)
-
-HTTP_SECONDS = 10.0
-"""Of a request by a tool that sets no limit of its own."""
 
 OnLoadError = Callable[[ToolLoadError], object]
 
@@ -95,31 +91,6 @@ async def build_agent(
         if isinstance(model, Prefills):
             closing.push_async_callback(_ended, _reading_ahead(model, agent.first_request()))
         yield agent
-
-
-class SharedHttp:
-    """One HTTP client for all tools, made when the first of them needs it."""
-
-    def __init__(self) -> None:
-        self._client: httpx.AsyncClient | None = None
-
-    def client(self) -> httpx.AsyncClient:
-        if self._client is None:
-            import httpx
-            from httpx_aiohttp import HttpxAiohttpClient
-
-            # No redirects: an address from the settings is trusted, what it points to is not.
-            self._client = HttpxAiohttpClient(
-                timeout=httpx.Timeout(HTTP_SECONDS),
-                follow_redirects=False,
-                headers={"User-Agent": "chathands"},
-            )
-        return self._client
-
-    async def aclose(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
 
 
 async def _model(settings: Settings, progress: Report | None) -> Upstream | ChatHandsError:

@@ -21,7 +21,7 @@ _REFERENCE = re.compile(r"（编号 [0-9A-Z-]+(?:，[^（）]*)?）\s*\Z")
 
 _GIVEN_UP = "这次没有得到可用的回答，请换个说法再问一次。"
 _GIVEN_UP_BY_REASON = {
-    Reason.UNBACKED_CLAIM: "模型说事情已经办好，但这次没有任何操作真正执行过，所以没有转发它的话。",
+    Reason.UNBACKED_CLAIM: "模型说事情已经办好，但没有找到对应的成功操作，所以没有转发它的话。",
     Reason.UNBACKED_FIGURE: "模型给出的数字没有数据来源，所以没有转发，请换个说法再问一次。",
     Reason.TRUNCATED: "回答太长，没有写完，请把问题问得小一些。",
 }

@@ -1,4 +1,4 @@
-"""The command line: `chathands chat | serve | eval | trace | tools | model | audit`."""
+"""The command line: `chathands chat | serve | eval | trace | tools | audit`."""
 
 from __future__ import annotations
 

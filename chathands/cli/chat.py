@@ -17,7 +17,8 @@ from rich.markup import escape
 from chathands.cli.loop import LoopThread
 from chathands.cli.progress import FetchProgress
 from chathands.settings import DRY_RUN, Robot, Settings, load_settings
-from chathands.toolbox import Caller
+from chathands.toolbox import Caller, CallFinished, CallStarted
+from chathands.upstreams.build import describe
 
 if TYPE_CHECKING:
     from chathands.agent import Agent, Declined, Finished, Suspended
@@ -28,6 +29,7 @@ LEAVE = ("退出", "exit", "quit")
 DEMO_ROBOT = "演示群"
 
 console = Console(highlight=False, soft_wrap=True)
+complaints = Console(highlight=False, soft_wrap=True, stderr=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -45,7 +47,9 @@ def register(app: typer.Typer) -> None:
         """在终端里和机器人对话：能读表、查天气、推送钉钉（没有配置机器人时只演练）。"""
         settings = _terminal_settings(project, model_url, model_name)
         with LoopThread() as loop:
-            _Session(loop, settings).start(question)
+            answered = _Session(loop, settings).start(question)
+        if not answered:
+            sys.exit(1)
 
 
 def _terminal_settings(project: Path, url: str | None, name: str | None) -> Settings:
@@ -98,23 +102,27 @@ class _Session:
         self._caller = Caller("terminal", None, "superuser", "我", platform="terminal")
         self._conversation = f"terminal:{secrets.token_hex(4)}"
 
-    def start(self, question: str | None) -> None:
+    def start(self, question: str | None) -> bool:
+        """Whether the one question, if there was one, got an answer."""
         from chathands.agent import build_agent
 
         with FetchProgress(console) as progress:
             building = build_agent(self._settings, progress=progress)
             agent = self._loop.run(building.__aenter__())
         try:
+            for error in agent.describe().load_errors:
+                complaints.print(f"[yellow]{escape(error.sentence)}[/yellow]")
             if question is not None:
-                self._answer(agent, question)
-            else:
-                self._converse(agent)
+                return self._answer(agent, question)
+            self._converse(agent)
+            return True
         finally:
             self._loop.run(building.__aexit__(None, None, None))
 
     def _converse(self, agent: Agent) -> None:
         if self._input.interactive:
-            console.print(escape(agent.describe().sentence))
+            console.print(f"模型：{escape(describe(self._settings))}")
+            console.print(f"工具：{'、'.join(agent.describe().tools)}")
             console.print("[dim]直接提问；输入 退出 或按 Ctrl-D 结束，Ctrl-C 停止当前回答。[/dim]")
         for line in self._lines():
             self._answer(agent, line)
@@ -131,7 +139,8 @@ class _Session:
             if line.strip():
                 yield line.strip()
 
-    def _answer(self, agent: Agent, text: str) -> None:
+    def _answer(self, agent: Agent, text: str) -> bool:
+        """Ask, with all that belongs to it; whether an answer or at least an account came."""
         from chathands.agent import Question, Suspended
 
         question = Question(text=text, caller=self._caller, conversation_id=self._conversation)
@@ -139,28 +148,36 @@ class _Session:
             console.print(f"[bold]你>[/bold] {escape(text)}")
         if text.strip().lower() in YES + NO:
             console.print("[yellow]现在没有等待确认的操作。[/yellow]")
-            return
+            return True
+        watch = _Watch()
+        waiting: Suspended | None = None
         try:
-            outcome = self._loop.run(agent.ask(question, on_event=_show_event))
+            outcome = self._loop.run(agent.ask(question, on_event=watch))
             while isinstance(outcome, Suspended):
-                outcome = self._decide(agent, outcome)
+                waiting = outcome
+                outcome = self._decide(agent, outcome, watch)
+                waiting = None
         except KeyboardInterrupt:
-            console.print("\n[yellow]已停止这次回答。[/yellow]")
-            return
+            # At the prompt the run waits in the store; else it was cancelled where it stood.
+            stopped = self._loop.run(agent.stop(waiting.approval.id)) if waiting else None
+            text = stopped.text if stopped else agent.cancelled_reply(watch.run_id)
+            console.print(f"\n[yellow]{escape(text)}[/yellow]")
+            return True
         console.print(f"[bold green]答>[/bold green] {escape(outcome.text)}")
+        return outcome.status != "failed"
 
-    def _decide(self, agent: Agent, suspended: Suspended) -> Finished | Suspended:
+    def _decide(self, agent: Agent, suspended: Suspended, watch: _Watch) -> Finished | Suspended:
         from chathands.agent import Declined, Finished
 
         approval = suspended.approval
         console.print(f"[bold yellow]需要确认[/bold yellow]\n{escape(_approval_text(approval))}")
         approve = self._read_decision()
         outcome: Finished | Suspended | Declined = self._loop.run(
-            agent.decide(approval.id, approve, self._caller, on_event=_show_event)
+            agent.decide(approval.id, approve, self._caller, on_event=watch)
         )
         if isinstance(outcome, Declined):
             console.print(f"[yellow]{escape(outcome.sentence)}[/yellow]")
-            expired = self._loop.run(agent.expire(approval.id, on_event=_show_event))
+            expired = self._loop.run(agent.expire(approval.id, on_event=watch))
             return expired or Finished("这次提问已经结束。", suspended.run_id, "failed")
         return outcome
 
@@ -189,20 +206,28 @@ def _approval_text(approval: Approval) -> str:
     lines = [f"工具：{approval.call.name}"]
     if approval.target:
         lines.append(f"目标：{approval.target}")
-    return "\n".join([*lines, approval.shown, "回复 确认 执行，回复 取消 放弃。"])
+    lines.append(approval.shown)
+    if approval.reason:
+        lines.append(f"原因：{approval.reason}")
+    return "\n".join([*lines, "回复 确认 执行，回复 取消 放弃。"])
 
 
-def _show_event(event: object) -> None:
-    from chathands.toolbox import CallFinished, CallStarted
+class _Watch:
+    """Shows tool calls as they happen, and knows the run's id."""
 
-    if isinstance(event, CallStarted):
-        arguments = "，".join(f"{k}={_short(v)}" for k, v in event.call.arguments.items())
-        console.print(f"[cyan]调用[/cyan] {event.call.name}（{escape(arguments)}）")
-    elif isinstance(event, CallFinished):
-        result = event.result
-        cost = f" {result.cost_ms} ms" if result.cost_ms is not None else ""
-        first = result.content.strip().splitlines()[0] if result.content.strip() else ""
-        console.print(f"[dim]  → {result.status}{cost} {escape(_short(first, 100))}[/dim]")
+    def __init__(self) -> None:
+        self.run_id = ""
+
+    def __call__(self, event: object) -> None:
+        self.run_id = getattr(event, "run_id", "") or self.run_id
+        if isinstance(event, CallStarted):
+            arguments = "，".join(f"{k}={_short(v)}" for k, v in event.call.arguments.items())
+            console.print(f"[cyan]调用[/cyan] {event.call.name}（{escape(arguments)}）")
+        elif isinstance(event, CallFinished):
+            result = event.result
+            cost = f" {result.cost_ms} ms" if result.cost_ms is not None else ""
+            first = next((line for line in result.content.splitlines() if line.strip()), "")
+            console.print(f"[dim]  → {result.status}{cost} {escape(_short(first, 100))}[/dim]")
 
 
 def _short(value: object, limit: int = 60) -> str:

@@ -1,4 +1,4 @@
-"""`chathands tools | audit | model`: what is loaded, whether the audit is whole, the weights."""
+"""`chathands tools | audit`: what is loaded, and whether the audit trail is whole."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from chathands.errors import ConfigError
+from chathands.evals.case import shipped_cases
 from chathands.settings import Settings, load_settings
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -34,13 +35,13 @@ def register(app: typer.Typer) -> None:
 
     @app.command("eval")
     def evaluate(
-        cases: Annotated[Path, typer.Argument(help="用例文件（JSONL）。")],
+        cases: Annotated[Path | None, typer.Argument(help="用例文件；不写就用自带的。")] = None,
         upstream: Annotated[str | None, typer.Option(help="模型的地址。")] = None,
         model: Annotated[str | None, typer.Option(help="模型名。")] = None,
         failures: Annotated[Path | None, typer.Option(help="把没做对的写到这个文件。")] = None,
     ) -> None:
         """跑用例，打印四层指标。"""
-        asyncio.run(_evaluate(_settings(upstream, model), cases, failures))
+        asyncio.run(_evaluate(_settings(upstream, model), cases or shipped_cases(), failures))
 
 
 def _settings(url: str | None, name: str | None) -> Settings:
@@ -68,7 +69,12 @@ async def _evaluate(settings: Settings, path: Path, failures: Path | None) -> No
     from chathands.evals import load_cases, run_case, summarise
     from chathands.upstreams.build import build_upstream
 
-    cases = load_cases(path)
+    try:
+        cases = load_cases(path)
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: {error}", sentence=f"用例文件 {path} 读不出来：{error.strerror}。"
+        ) from None
     upstream = await build_upstream(settings)
     try:
         results = []

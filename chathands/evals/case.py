@@ -73,6 +73,11 @@ def same(value: Any, wanted: Any) -> bool:
     return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
 
 
+def shipped_cases() -> Path:
+    """The file of the cases that come with the package."""
+    return Path(__file__).parent / "cases" / "first.jsonl"
+
+
 def load_cases(path: Path) -> list[Case]:
     """Cases of a JSONL file. Raises ConfigError naming file and line."""
     cases: list[Case] = []

@@ -170,7 +170,7 @@ def _content(content: str | list[dict[str, Any]] | None) -> tuple[str, tuple[Ima
 def _call(wire: WireCall) -> ToolCall:
     try:
         arguments = json.loads(wire.function.arguments or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         arguments = None
     if not isinstance(arguments, dict):
         # History, not a request to run: what the client holds is kept as it is.
@@ -249,11 +249,16 @@ class ChunkEncoder:
     @staticmethod
     def error(body: Mapping[str, Any]) -> str:
         """An error in mid-stream; nothing follows it."""
-        return f"data: {json.dumps(body, ensure_ascii=False)}\n\n"
+        return f"data: {to_json(body)}\n\n"
 
     def _chunk(self, delta: Mapping[str, Any], finish_reason: str | None = None) -> str:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-        return f"data: {json.dumps(self._head | {'choices': [choice]}, ensure_ascii=False)}\n\n"
+        return f"data: {to_json(self._head | {'choices': [choice]})}\n\n"
+
+
+def to_json(value: Mapping[str, Any]) -> str:
+    """What leaves, fit for UTF-8: a client's or a model's lone surrogate is replaced."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
 
 
 def error_body(message: str, kind: str, *, param: str | None = None, code: str | None = None):

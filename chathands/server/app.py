@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
+from starlette.requests import ClientDisconnect
 
-from chathands.protocols.openai import error_body
+from chathands.protocols.openai import error_body, to_json
 from chathands.server.gateway import Exchange, Refused, read_body
 from chathands.settings import ApiToken
 from chathands.upstreams.base import Upstream
@@ -75,6 +78,10 @@ def create_app(
     async def refused(_: Request, error: Refused) -> JSONResponse:
         return JSONResponse(error.body, error.status)
 
+    @app.exception_handler(ClientDisconnect)
+    async def hung_up(_: Request, __: ClientDisconnect) -> Response:
+        return Response(status_code=CLIENT_CLOSED)  # in the middle of its own request
+
     @app.get("/health")
     async def health() -> dict[str, str]:
         return {"status": "ok"}
@@ -99,7 +106,7 @@ def create_app(
         reply = await _while_connected(request, exchange.complete())
         if reply is None:
             return Response(status_code=CLIENT_CLOSED)
-        return JSONResponse(reply)
+        return Response(to_json(reply), media_type="application/json")
 
     return app
 

@@ -40,6 +40,8 @@ class Approval:
     created: float
     """Wall clock, seconds."""
     expires_at: float
+    reason: str = ""
+    """Why a yes is needed, one sentence; empty in one that an earlier version stored."""
 
     @classmethod
     def ask(
@@ -63,6 +65,7 @@ class Approval:
             caller=caller,
             created=now,
             expires_at=now + seconds,
+            reason=pending.reason,
         )
 
     def expired(self, now: float) -> bool:

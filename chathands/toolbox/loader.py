@@ -54,18 +54,6 @@ def load_tools(
     return built.report()
 
 
-def fingerprint(directory: Path) -> tuple[tuple[str, int, int], ...]:
-    """Names, sizes and times of all tool sources: when it changes, it is time to load again."""
-    found = []
-    for path in sorted(directory.rglob("*.py")):
-        try:
-            stat = path.stat()
-        except FileNotFoundError:
-            continue
-        found.append((str(path), stat.st_size, stat.st_mtime_ns))
-    return tuple(found)
-
-
 _Found = list[tuple[Tool, ToolSpec]]
 
 

@@ -219,7 +219,7 @@ class Performer:
             return self._fault(ready, after_start, stopped)
         error = task.exception()
         if error is None:
-            text = render.as_text(task.result())
+            text = task.result()
             flaw = _flaw(text, ready)
             return self._fault(ready, Status.FAILED, flaw) if flaw else (Status.OK, text)
         if isinstance(error, ToolOutcomeUnknown):
@@ -265,10 +265,14 @@ class Performer:
         )  # fmt: skip
 
 
-async def _contained(running: Awaitable[Any]) -> Any:
-    """A tool that calls sys.exit() must not end the bot: asyncio lets SystemExit through."""
+async def _contained(running: Awaitable[Any]) -> str:
+    """What the tool gave, as text: written out here, where what it raises is still the tool's own
+    fault (a value nested too deeply, a `__str__` that fails).
+
+    A tool that calls sys.exit() must not end the bot: asyncio lets SystemExit through.
+    """
     try:
-        return await running
+        return render.as_text(await running)
     except SystemExit as error:
         raise RuntimeError(f"tool raised SystemExit({error.code})") from error
 

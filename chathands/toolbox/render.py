@@ -36,7 +36,8 @@ def as_text(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return value
+        # Markup and the like escape what is added to them, and may override anything else.
+        return str.__str__(value)
     try:
         return canonical_json(value)
     except (TypeError, ValueError):
@@ -79,14 +80,6 @@ def one_sentence(text: str) -> str:
     """A failure on one line, cut to SENTENCE_CAP."""
     line = " ".join(cleaned(text).split())
     return line if len(line) <= SENTENCE_CAP else line[: SENTENCE_CAP - 1] + "…"
-
-
-def envelope(result: ToolResult) -> str:
-    """`[status=ok, cost_ms=120]`: what stands above a result where there is only text."""
-    parts = [f"status={result.status}"]
-    if result.cost_ms is not None:
-        parts.append(f"cost_ms={result.cost_ms}")
-    return f"[{', '.join(parts)}]"
 
 
 def unknown_tool(name: str, names: Iterable[str]) -> str:

@@ -6,8 +6,8 @@ pandas alone would read `00123` as 123 and add '100' to '200' as '100200' (measu
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO, Literal
 
 from chathands.workers.cells import (
@@ -19,78 +19,54 @@ from chathands.workers.cells import (
     read_date,
     show,
 )
+from chathands.workers.columns import ColumnFinder, split_names
 from chathands.workers.conditions import Condition, read_conditions
-from chathands.workers.headers import find_column
+from chathands.workers.fitting import fitting_table
+from chathands.workers.groupings import Grouping, read_grouping
+from chathands.workers.near_values import Watch
 from chathands.workers.protocol import Rejected
 from chathands.workers.table import Row, Table
 from chathands.workers.values import Column
-from chathands.workers.workbook import fitting_table
+from chathands.workers.workbook import open_tables
 
 Statistic = Literal["sum", "mean", "min", "max", "count"]
 
 GROUPS_SHOWN = 50
 COLUMNS_BY_DEFAULT = 6
-_LISTED_VALUES = 12
 
 _TITLES = {"sum": "合计", "mean": "平均", "min": "最小", "max": "最大", "count": "计数"}
 _VERBS = {"sum": "求和", "mean": "求平均", "min": "求最小值", "max": "求最大值", "count": "计数"}
 
 _TOTALS = re.compile(r".*(?:合计|总计|小计|合計|總計|小計|共计)|(?:grand|sub)?totals?|总和")
 
-_UNIT = re.compile(r"(.+?)(?:[:：/(（]|按)(年|季|季度|月|月份|日|天|year|quarter|month|day)[)）]?")
-_UNITS = {
-    "年": "year",
-    "年份": "year",
-    "year": "year",
-    "季": "quarter",
-    "季度": "quarter",
-    "quarter": "quarter",
-    "月": "month",
-    "月份": "month",
-    "month": "month",
-    "日": "day",
-    "天": "day",
-    "day": "day",
-}
 _CODE_NAMES = re.compile(r"号|编码|代码|电话|手机|邮编|年份|年度|\bid\b|\bno\b|code", re.IGNORECASE)
 """Columns that hold numbers nobody adds up; left out when no column is named."""
-
-
-@dataclass(frozen=True, slots=True)
-class Grouping:
-    column: int
-    title: str
-    unit: str | None = None
-
-    def key(self, cell: Cell) -> str:
-        if self.unit is not None:
-            moment = read_date(cell)
-            if moment is not None:
-                return {
-                    "year": f"{moment.year}",
-                    "quarter": f"{moment.year}Q{(moment.month + 2) // 3}",
-                    "month": f"{moment.year}-{moment.month:02}",
-                    "day": moment.date().isoformat(),
-                }[self.unit]
-        return show(cell) or "（空）"
 
 
 def aggregate_table(payload: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
     """`payload`: as for open_tables, and function, columns, group_by, where, top.
 
     JSON-safe: sheet, others, header_row, what (a sentence), headers, rows (shown text), numeric,
-    overall (title and shown value per column), groups, used_rows, total_rows, notes.
+    overall (title and shown value per column), groups, used_rows, total_rows, notes, readings (a
+    phrase for each name or value that was taken in other words), caution (a sentence or "").
     """
     table, plan = fitting_table(
         payload,
         file,
-        lambda table: _plan(payload, table),
+        lambda table, finder: _plan(payload, table, finder),
         largest=payload["function"] != "sum",
     )
-    function, columns = plan.function, plan.columns
+    notes = list(table.notes)
     picked = _pick(table, plan)
+    if meant := {watch.condition: near for watch in picked.watches if (near := watch.nearest())}:
+        # A table can be walked once only.
+        table = next(open_tables(payload | {"sheet": table.sheet}, file, remarks=False))
+        table.notes[:] = notes
+        plan = _with_values(plan, table, meant)
+        picked = _pick(table, plan)
+    function, columns = plan.function, plan.columns
     if picked.used:
-        _refuse_wordy(columns, function)
+        _refuse_wordy(plan)
     statistics = _calculate(picked, columns, function, ranked=bool(payload.get("top")))
     rows = statistics.rows
     top = payload.get("top") or GROUPS_SHOWN
@@ -111,7 +87,9 @@ def aggregate_table(payload: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
         "groups": len(rows),
         "used_rows": picked.used,
         "total_rows": picked.walked,
-        "notes": notes + picked.hints,
+        "notes": notes + _unmet(picked),
+        "readings": plan.readings,
+        "caution": _caution(plan),
     }
 
 
@@ -124,20 +102,38 @@ class Plan:
     conditions: list[Condition]
     positions: list[int]
     columns: list[Column]
+    readings: list[str]
 
 
-def _plan(payload: dict[str, Any], table: Table) -> Plan:
+def _plan(payload: dict[str, Any], table: Table, finder: ColumnFinder) -> Plan:
     """Raises Rejected when the table has no such columns."""
     function: Statistic = payload["function"]
     names = table.columns
-    groupings = [_read_grouping(text, table) for text in _split(payload["group_by"], names)]
-    conditions = read_conditions(payload["where"], names)
-    wanted = [find_column(text, names) for text in _split(payload["columns"], names)]
+    by = split_names(payload["group_by"], names)
+    dates = _date_columns(table) if by else []
+    groupings = [read_grouping(text, finder, dates) for text in by]
+    conditions = read_conditions(payload["where"], finder)
+    wanted = [finder.find(text) for text in split_names(payload["columns"], names)]
     if not wanted and function != "count":
         wanted = _numeric_columns(table, groupings)
     positions = list(dict.fromkeys(wanted))
     columns = [_column(table, at, function) for at in positions]
-    return Plan(function, groupings, conditions, positions, columns)
+    return Plan(function, groupings, conditions, positions, columns, finder.readings)
+
+
+def _with_values(plan: Plan, table: Table, meant: Mapping[Condition, Mapping[str, str]]) -> Plan:
+    """The plan for the same sheet opened anew, with the values that are meant."""
+    readings = [
+        f"「{wanted}」按「{condition.name}」列的值「{value}」算"
+        for condition, values in meant.items()
+        for wanted, value in values.items()
+    ]
+    return replace(
+        plan,
+        conditions=[c.with_values(meant.get(c, {})) for c in plan.conditions],
+        columns=[_column(table, at, plan.function) for at in plan.positions],
+        readings=list(dict.fromkeys(plan.readings + readings)),
+    )
 
 
 def _what(plan: Plan) -> str:
@@ -146,32 +142,6 @@ def _what(plan: Plan) -> str:
     over = f"对「{'、'.join(column.name for column in columns)}」" if columns else "对行"
     where = f"，条件：{' 且 '.join(c.text for c in conditions)}" if conditions else ""
     return f"{by}{over}{_VERBS[plan.function]}{where}"
-
-
-def _split(texts: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Column names; one text may hold several (`区域、产品`) unless a column is called so."""
-    known = {plain(name) for name in names}
-    parts: list[str] = []
-    for text in texts:
-        parts += [text] if plain(text) in known else re.split(r"[,，、;；]", text)
-    return [part.strip() for part in parts if part.strip()]
-
-
-def _read_grouping(text: str, table: Table) -> Grouping:
-    """A column, or the year, quarter, month or day of a date column: `日期:月`, or just `月份`
-    where there is one date column only."""
-    try:
-        at = find_column(text, table.columns)
-        return Grouping(at, table.columns[at])
-    except Rejected:
-        match = _UNIT.fullmatch(text)
-        if match:
-            at, unit = find_column(match[1], table.columns), match[2]
-        elif text.casefold() in _UNITS and len(dates := _date_columns(table)) == 1:
-            at, unit = dates[0], text.casefold()
-        else:
-            raise
-    return Grouping(at, f"{table.columns[at]}（{unit}）", _UNITS[unit.casefold()])
 
 
 def _date_columns(table: Table) -> list[int]:
@@ -222,18 +192,17 @@ class Picked:
     walked: int = 0
     totals: int = 0
     total_names: tuple[str, ...] = ()
-    hints: list[str] = field(default_factory=list)
+    watches: list[Watch] = field(default_factory=list)
 
 
 def _pick(table: Table, plan: Plan) -> Picked:
     """Walks the table once; the values go into the plan's columns."""
     groupings, conditions = plan.groupings, plan.conditions
-    picked = Picked([[] for _ in groupings])
+    picked = Picked([[] for _ in groupings], watches=[Watch(c) for c in conditions])
     places = list(zip(plan.positions, plan.columns, strict=True))
     # Whoever asks for the total row by name gets it.
     asked = any(_is_total(text) for c in conditions for text in c.wanted)
     labels: dict[str, None] = {}
-    seen: list[dict[str, None]] = [{} for _ in conditions]
     for row in table.rows():
         picked.walked += 1
         label = None if asked else _total_label(row, groupings)
@@ -241,11 +210,7 @@ def _pick(table: Table, plan: Plan) -> Picked:
             picked.totals += 1
             labels[label] = None
             continue
-        verdicts = [condition.holds(_at(row, condition.column)) for condition in conditions]
-        for values, condition in zip(seen, conditions, strict=True):
-            if len(values) <= _LISTED_VALUES:
-                values[show(_at(row, condition.column))] = None
-        if not all(verdicts):
+        if not all([watch.holds(_at(row, watch.condition.column)) for watch in picked.watches]):
             continue
         picked.used += 1
         for keys, grouping in zip(picked.keys, groupings, strict=True):
@@ -253,14 +218,29 @@ def _pick(table: Table, plan: Plan) -> Picked:
         for at, column in places:
             column.add(_at(row, at), at in row.repeats)
     picked.total_names = tuple(labels)[:3]
-    if not picked.used:
-        picked.hints = [
-            f"列「{table.columns[condition.column]}」的值有："
-            f"{'、'.join(list(values)[:_LISTED_VALUES])}"
-            f"{'……' if len(values) > _LISTED_VALUES else ''}"
-            for condition, values in zip(conditions, seen, strict=True)
-        ]
     return picked
+
+
+def _unmet(picked: Picked) -> list[str]:
+    """What to tell about conditions that found nothing: the values there are instead."""
+    if picked.used:
+        return [
+            f"没有「{watch.condition.name}={wanted}」的行"
+            for watch in picked.watches
+            for wanted in watch.unmet
+        ]
+    # Each alone may well be met, and only all together not.
+    alone = [watch for watch in picked.watches if not watch.met]
+    return [watch.listing() for watch in alone or picked.watches]
+
+
+def _caution(plan: Plan) -> str:
+    """Asked who sold most, small models take the largest single row of each."""
+    amounts = any(column.reading == "numbers" for column in plan.columns)
+    if plan.function not in ("max", "min") or not plan.groupings or not amounts:
+        return ""
+    which = "大" if plan.function == "max" else "小"
+    return f"这是每组里单行的最{which}值；要比总额请用 function=sum。"
 
 
 def _at(row: Row, at: int) -> Cell:
@@ -280,12 +260,13 @@ def _is_total(text: str) -> bool:
     return _TOTALS.fullmatch(plain(text).rstrip(":：")) is not None
 
 
-def _refuse_wordy(columns: Sequence[Column], function: Statistic) -> None:
-    for column in columns:
+def _refuse_wordy(plan: Plan) -> None:
+    readings = "".join(f"{reading}。" for reading in plan.readings)
+    for column in plan.columns:
         if column.reading == "numbers" and not column.found:
             why = "是编号" if column.codes else "没有数字"
             raise Rejected(
-                f"列「{column.name}」{why}，不能{_VERBS[function]}。"
+                f"{readings}列「{column.name}」{why}，不能{_VERBS[plan.function]}。"
                 "请换一个数字列，或用 count 计数。"
             )
 

@@ -108,6 +108,15 @@ def called(wanted: str, names: Sequence[str]) -> list[int]:
     return []
 
 
+def split_names(texts: Sequence[str], names: Sequence[str] = ()) -> list[str]:
+    """Column names; one text may hold several (`区域、产品`) unless one of `names` is called so."""
+    known = {plain(name) for name in names}
+    parts: list[str] = []
+    for text in texts:
+        parts += [text] if plain(text) in known else re.split(r"[,，、;；]", text)
+    return [part.strip() for part in parts if part.strip()]
+
+
 def alike(wanted: str, names: Sequence[str]) -> list[int]:
     """Positions of the columns that mean what `wanted` says in other words; best kind only.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import operator as operators
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from chathands.workers.cells import (
@@ -101,6 +101,15 @@ class Condition:
             positive = "=" if self.operator == "!=" else "in"
             return not any(_holds(cell, positive, wanted) for wanted in self.wanted)
         return any(_holds(cell, self.operator, wanted) for wanted in self.wanted)
+
+    def has(self, cell: Cell, wanted: str) -> bool:
+        """Whether the cell is one of the wanted values, whatever the operator makes of it."""
+        return _holds(cell, "=", wanted)
+
+    def with_values(self, changed: Mapping[str, str]) -> Condition:
+        """The same with other values in place of some."""
+        wanted = tuple(changed.get(value, value) for value in self.wanted)
+        return replace(self, wanted=tuple(dict.fromkeys(wanted)))
 
 
 def read_conditions(texts: Sequence[str], finder: ColumnFinder) -> list[Condition]:

@@ -14,7 +14,7 @@ Function = Callable[[dict[str, Any], BinaryIO | None], dict[str, Any]]
 
 
 def _read_table(payload: dict[str, Any], file: BinaryIO | None) -> dict[str, Any]:
-    from chathands.workers.workbook import read_table
+    from chathands.workers.reading import read_table
 
     return read_table(payload, _required(file))
 

@@ -1,4 +1,4 @@
-"""Reads one sheet of a workbook or CSV as a table: header, rows, and remarks on what was odd.
+"""Opens the sheets of a workbook, or a CSV, as tables, with remarks on what was odd.
 
 Runs in a child only. calamine rather than openpyxl: 8 times faster, reads .xls, .xlsb and .ods
 too, and is not fooled by a wrong `<dimension>`, where openpyxl read-only silently returns A1 alone.
@@ -7,8 +7,8 @@ too, and is not fooled by a wrong `<dimension>`, where openpyxl read-only silent
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO, TypeVar
+from collections.abc import Iterator
+from typing import Any, BinaryIO
 
 from python_calamine import (
     CalamineError,
@@ -20,24 +20,19 @@ from python_calamine import (
 )
 
 from chathands.workers import csvtext, kinds, sheetscan
-from chathands.workers.cells import Cell, is_blank, is_number, is_plain_number, plain, show
-from chathands.workers.headers import find_column
+from chathands.workers.cells import Cell, plain
 from chathands.workers.protocol import Rejected
 from chathands.workers.table import Source, Table
 
-CELL_LENGTH = 200
-"""Characters of one shown cell; a remark column must not eat the prompt."""
 
-COLUMNS_SHOWN = 20
-
-Fit = TypeVar("Fit")
-
-
-def open_tables(payload: dict[str, Any], file: BinaryIO) -> Iterator[Table]:
+def open_tables(
+    payload: dict[str, Any], file: BinaryIO, *, remarks: bool = True
+) -> Iterator[Table]:
     """The table `payload` asks for: `name` (of the file), `sheet` (or None), `hidden` (whether
     hidden sheets may be read). Without a sheet: the visible ones with data, in order.
 
-    Raises Rejected; the first table comes or is refused before anything is yielded.
+    `remarks`: whether each sheet is scanned for formulas without a result and for errors. Raises
+    Rejected; the first table comes or is refused before anything is yielded.
     """
     name = str(payload["name"])
     if os.path.basename(name).startswith("~$"):
@@ -51,44 +46,11 @@ def open_tables(payload: dict[str, Any], file: BinaryIO) -> Iterator[Table]:
         with _CalamineFaults():
             book = CalamineWorkbook.from_filelike(file)
             for sheet, others in _chosen(book, payload.get("sheet"), bool(payload.get("hidden"))):
-                yield Table(_sheet_source(file, kind, sheet, others))
+                yield Table(_sheet_source(file, kind if remarks else "", sheet, others))
     except Rejected as rejected:
         if rejected.sentence == kinds.CORRUPT and _stamp(file) != before:
             raise Rejected("文件正在被写入，请过几秒再读。") from None
         raise
-
-
-def fitting_table(
-    payload: dict[str, Any],
-    file: BinaryIO,
-    fit: Callable[[Table], Fit],
-    *,
-    largest: bool = False,
-) -> tuple[Table, Fit]:
-    """The first table that has the columns `fit` looks for, and what `fit` made of it.
-
-    "各产品卖了多少" names no sheet, and the first one is often a summary without products. With
-    `largest` it is the one with most rows: counts and means are about records, not about totals.
-    Raises the Rejected of the first table when none fits.
-    """
-    refusal: Rejected | None = None
-    fits: list[tuple[Table, Fit]] = []
-    for table in open_tables(payload, file):
-        try:
-            fits.append((table, fit(table)))
-        except Rejected as rejected:
-            if refusal is None:
-                others = f"其他工作表：{'、'.join(table.others)}。" if table.others else ""
-                refusal = Rejected(rejected.sentence + others)
-            continue
-        if not largest:
-            break
-    if not fits:
-        raise refusal or Rejected("文件里没有数据。")
-    table, made = max(fits, key=lambda pair: pair[0].declared_rows)
-    if table is not fits[0][0]:
-        table.notes.append(f"没有指定工作表，用了行数最多的「{table.sheet}」")
-    return table, made
 
 
 def _csv_source(name: str, file: BinaryIO) -> Source:
@@ -215,55 +177,3 @@ def _remarks(findings: sheetscan.Findings) -> list[str]:
         places = "、".join(findings.errors_at)
         notes.append(f"有 {findings.errors} 个错误单元格（如 {places}），按空白处理")
     return notes
-
-
-def read_table(payload: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
-    """The first `limit` rows as shown text. JSON-safe: sheet, others, header_row, titles, columns
-    (all names), shown (positions), rows, numeric (per shown column), total_rows, notes."""
-    wanted = payload.get("columns") or []
-    table, chosen = fitting_table(
-        payload, file, lambda table: [find_column(name, table.columns) for name in wanted]
-    )
-    limit = int(payload["limit"])
-    kept: list[list[Cell]] = []
-    used: set[int] = set()
-    total = 0
-    for row in table.rows():
-        total += 1
-        used.update(at for at, cell in enumerate(row.cells) if cell != "")
-        if len(kept) < limit:
-            kept.append(row.cells)
-    # A column that has neither a name nor a cell is only formatting.
-    names = table.columns
-    exists = [
-        at for at, name in enumerate(names) if at in used or (table.named and not _by_letter(name))
-    ]
-    shown = list(dict.fromkeys(chosen)) or exists[:COLUMNS_SHOWN]
-    return {
-        "sheet": table.sheet,
-        "others": table.others,
-        "header_row": table.header_row,
-        "titles": table.titles,
-        "columns": [names[at] for at in exists],
-        "shown": [names[at] for at in shown],
-        "rows": [[_cut(cells[at] if at < len(cells) else "") for at in shown] for cells in kept],
-        "numeric": [_is_numeric(at, kept) for at in shown],
-        "total_rows": total,
-        "notes": table.notes,
-    }
-
-
-def _by_letter(name: str) -> bool:
-    return name.endswith("列") and name[:-1].isascii() and name[:-1].isupper()
-
-
-def _cut(cell: Cell) -> str:
-    text = show(cell)
-    return text if len(text) <= CELL_LENGTH else f"{text[:CELL_LENGTH]}…（共 {len(text)} 字）"
-
-
-def _is_numeric(at: int, rows: list[list[Cell]]) -> bool:
-    cells = [row[at] for row in rows if at < len(row) and not is_blank(row[at])]
-    return bool(cells) and all(
-        is_number(cell) or (isinstance(cell, str) and is_plain_number(cell)) for cell in cells
-    )

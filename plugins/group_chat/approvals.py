@@ -66,8 +66,8 @@ def notice(waiting: Waiting) -> str:
     if approval.target:
         lines.append(f"目标：{approval.target}")
     lines += [approval.shown.strip(), "————"]
-    if approval.call.confidence != "strict":
-        lines.append("注意：模型写的调用不完整，是修复出来的，请仔细核对。")
+    if approval.reason:
+        lines.append(f"原因：{approval.reason}")
     return "\n".join((*lines, how))
 
 

@@ -231,7 +231,11 @@ class GroupChat:
         if isinstance(outcome, Suspended):
             waiting = self._approvals.add(outcome.approval, job.place, job.message_id)
             receipt = await self._sender.say(
-                job.place, notice(waiting), quote=job.message_id, verbatim=True
+                job.place,
+                notice(waiting),
+                quote=job.message_id,
+                verbatim=True,
+                patience=waiting.seconds_left,  # later it would ask for what is already over
             )
             waiting.message_ids.update(receipt.ids)
         else:

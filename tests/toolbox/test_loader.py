@@ -12,7 +12,6 @@ import pytest
 
 from chathands.settings import Settings
 from chathands.toolbox import Generation, LoadReport, Policy, Registry, load_tools
-from chathands.toolbox.loader import fingerprint
 from tests.toolbox.kit import ADMIN, BOSS, MEMBER, settings_in, write
 
 
@@ -262,15 +261,6 @@ def test_tools_of_two_directories_do_not_see_each_other(tmp_path: Path):
     kept = load(first)
     assert load(second).errors[0].file == "b.py"
     assert list(kept.generation.tools) == ["a"]
-
-
-def test_the_fingerprint_changes_with_any_source_and_only_then(settings: Settings):
-    write(settings.tools_dir, {"a.py": source("a"), "p/__init__.py": "", "notes.txt": "1"})
-    before = fingerprint(settings.tools_dir)
-    write(settings.tools_dir, {"notes.txt": "22"})
-    assert fingerprint(settings.tools_dir) == before
-    write(settings.tools_dir, {"p/_deep.py": "x = 1"})
-    assert fingerprint(settings.tools_dir) != before
 
 
 def test_people_see_what_they_may_use_by_audience_and_then_name(settings: Settings):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from chathands.conversation import Status, ToolResult
 from chathands.toolbox import render
 
 
@@ -37,11 +36,6 @@ def test_one_long_line_is_cut_too():
 @pytest.mark.parametrize(("context", "limit"), [(1024, 1000), (8192, 4096), (1_000_000, 20_000)])
 def test_the_limit_follows_the_models_context(context: int, limit: int):
     assert render.result_limit(context) == limit
-
-
-def test_the_envelope_names_status_and_cost():
-    assert render.envelope(ToolResult("1", "a", Status.OK, "x", 120)) == "[status=ok, cost_ms=120]"
-    assert render.envelope(ToolResult("1", "a", Status.DENIED, "x")) == "[status=denied]"
 
 
 def test_a_sentence_is_one_line_of_bounded_length():

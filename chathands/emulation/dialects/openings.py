@@ -60,17 +60,23 @@ _HALF: Final = re.compile(r"(?:\\|&[a-z]{0,4})\Z")
 """What may become an escaped quote or underscore with the next character."""
 _QUOTED_NAME: Final = re.compile(r"""([\w.\-]{1,60})["'],\s?\{""")
 _CALL: Final = re.compile(r"(?:>>>\s?|await\s)?(?:print\()?+([^\W\d][\w.]{0,120})\(")
-_CALL_BEGUN: Final = re.compile(r"(?:>>>\s?|await\s)?(?:print\()?([^\W\d][\w.]{0,120})?\Z")
+_CALL_BEGUN: Final = re.compile(
+    r"(?:>{1,2}|(?:>>>\s?|await\s)?(?:print\()?([^\W\d][\w.]{0,120})?)\Z"
+)
 _BEFORE_CALL: Final = ("print(", "await ", ">>> ", "functools[")
 _LABEL: Final = re.compile(
-    r"[*_]{0,2}([^\W\d_][\w ]{0,20}|✿\w{1,12}✿)[*_]{0,2}\s?[:：][*_]{0,2}\s*"
+    r"[*_]{0,2}([^\W\d_][\w ]{0,20}|✿\w{1,12}✿)[*_]{0,2}[ \t]?[:：][*_]{0,2}\s*"
 )
 _BLOCK_LABEL: Final = re.compile(
     r"(?:(?:json[ _]action|action[ _]json|action[ _]block)\b[*_:： ]*\s+|functools)(?=(.)?)",
     re.I | re.S,
 )
+_BLOCK_LABEL_BEGUN: Final = re.compile(
+    r"(?:json[ _]action|action[ _]json|action[ _]block)[*_:： ]*\Z", re.I
+)
 _SPACED: Final = frozenset(name.replace("_", " ") for name in NAME_LABELS)
 _WORD: Final = re.compile(r"(?:>>>\s?)?[`\"'*]{0,3}([^\W\d][\w.\-]{0,90})")
+_WORD_BEGUN: Final = re.compile(r"(?:>{1,2}|(?:>>>\s?)?[`\"'*]{0,3})\Z")
 _AFTER_NAME: Final = re.compile(r"(?:\(\))?[`\"'*]{0,3}[ \t]*(?:\r?\n[ \t]*){0,2}")
 
 
@@ -153,17 +159,19 @@ def _call(text: str, tools: Tools) -> Answer:
     if begun is None:
         return False
     name = begun[1] or ""
-    may_be = not name or tools.begins(name) or any(b.startswith(text) for b in _BEFORE_CALL)
-    return None if may_be else False
+    may_be = not name or tools.begins(name) or "print(".startswith(name)
+    return None if may_be or any(b.startswith(text) for b in _BEFORE_CALL) else False
 
 
 def _label(text: str, tools: Tools) -> Answer:
     block = _BLOCK_LABEL.match(text)
     if block:
         return None if block[1] is None else (Opening.LABEL if block[1] in "{[`" else False)
+    if _BLOCK_LABEL_BEGUN.match(text):
+        return None
     label = _LABEL.match(text)
     if label is None:
-        begun = text.lower().strip("*_ ").replace("_", " ")
+        begun = text.lower().strip("*_ \t").replace("_", " ")
         return (
             None if len(begun) <= 20 and any(name.startswith(begun) for name in _SPACED) else False
         )
@@ -179,7 +187,7 @@ def _label(text: str, tools: Tools) -> Answer:
         return Opening.LABEL if len(rest) >= 3 else None
     name = _WORD.match(rest)
     if name is None:
-        return None if len(rest) <= 3 and not rest.strip("`\"'*") else False
+        return None if _WORD_BEGUN.match(rest) else False
     if name.end() == len(rest) and tools.begins(name[1]):
         return None
     return Opening.LABEL if tools.leads(name[1]) else False
@@ -188,7 +196,7 @@ def _label(text: str, tools: Tools) -> Answer:
 def _named(text: str, tools: Tools) -> Answer:
     name = _WORD.match(text)
     if name is None:
-        return False
+        return None if _WORD_BEGUN.match(text) else False
     if name.end() == len(text) and tools.begins(name[1]):
         return None
     if not tools.leads(name[1]):
@@ -219,5 +227,5 @@ def argument_label(text: str) -> int:
 
 
 _ARGUMENT_LABEL: Final = re.compile(
-    r"\s{0,8}[*_]{0,2}([^\W\d_][\w ]{0,20}|✿\w{1,12}✿)[*_]{0,2}\s?[:：][*_]{0,2}[ \t]*"
+    r"\s{0,8}[*_]{0,2}([^\W\d_][\w ]{0,20}|✿\w{1,12}✿)[*_]{0,2}[ \t]?[:：][*_]{0,2}[ \t]*"
 )
