@@ -17,7 +17,6 @@ from chathands.workers.cells import (
     is_plain_number,
     plain,
     read_date,
-    show,
 )
 from chathands.workers.columns import ColumnFinder, split_names
 from chathands.workers.conditions import Condition, read_conditions
@@ -33,6 +32,7 @@ Statistic = Literal["sum", "mean", "min", "max", "count"]
 
 GROUPS_SHOWN = 50
 COLUMNS_BY_DEFAULT = 6
+_LISTED_AMOUNTS = 12
 
 _TITLES = {"sum": "合计", "mean": "平均", "min": "最小", "max": "最大", "count": "计数"}
 _VERBS = {"sum": "求和", "mean": "求平均", "min": "求最小值", "max": "求最大值", "count": "计数"}
@@ -66,7 +66,7 @@ def aggregate_table(payload: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
         picked = _pick(table, plan)
     function, columns = plan.function, plan.columns
     if picked.used:
-        _refuse_wordy(plan)
+        _refuse_wordy(plan, table)
     statistics = _calculate(picked, columns, function, ranked=bool(payload.get("top")))
     rows = statistics.rows
     top = payload.get("top") or GROUPS_SHOWN
@@ -150,16 +150,21 @@ def _date_columns(table: Table) -> list[int]:
 
 def _numeric_columns(table: Table, groupings: Sequence[Grouping]) -> list[int]:
     grouped = {grouping.column for grouping in groupings}
-    found = [
-        at
-        for at, name in enumerate(table.columns)
-        if at not in grouped and not _CODE_NAMES.search(name) and _mostly(table, at, _is_amount)
-    ]
+    found = [at for at in _amounts(table) if at not in grouped]
     if not found:
         raise Rejected(
             f"没有找到数字列，请用 columns 写明要统计的列。列有：{'、'.join(table.columns[:40])}。"
         )
     return found[:COLUMNS_BY_DEFAULT]
+
+
+def _amounts(table: Table) -> list[int]:
+    """Columns of numbers that can be added up."""
+    return [
+        at
+        for at, name in enumerate(table.columns)
+        if not _CODE_NAMES.search(name) and _mostly(table, at, _is_amount)
+    ]
 
 
 def _mostly(table: Table, at: int, kind: Callable[[Cell], bool]) -> bool:
@@ -210,7 +215,9 @@ def _pick(table: Table, plan: Plan) -> Picked:
             picked.totals += 1
             labels[label] = None
             continue
-        if not all([watch.holds(_at(row, watch.condition.column)) for watch in picked.watches]):
+        # Every watch sees every row, also where an earlier condition has failed.
+        verdicts = [watch.holds(_at(row, watch.condition.column)) for watch in picked.watches]
+        if not all(verdicts):
             continue
         picked.used += 1
         for keys, grouping in zip(picked.keys, groupings, strict=True):
@@ -260,14 +267,16 @@ def _is_total(text: str) -> bool:
     return _TOTALS.fullmatch(plain(text).rstrip(":：")) is not None
 
 
-def _refuse_wordy(plan: Plan) -> None:
+def _refuse_wordy(plan: Plan, table: Table) -> None:
+    amounts = "、".join(table.columns[at] for at in _amounts(table)[:_LISTED_AMOUNTS])
+    which = f"（{amounts}）" if amounts else ""
     readings = "".join(f"{reading}。" for reading in plan.readings)
     for column in plan.columns:
         if column.reading == "numbers" and not column.found:
             why = "是编号" if column.codes else "没有数字"
             raise Rejected(
                 f"{readings}列「{column.name}」{why}，不能{_VERBS[plan.function]}。"
-                "请换一个数字列，或用 count 计数。"
+                f"请换一个数字列{which}，或用 count 计数。"
             )
 
 

@@ -38,6 +38,10 @@ class NoColumn(Rejected):
         self.head = head
 
 
+class UnreadCondition(NoColumn):
+    """`wanted` is a whole condition, in which no operator was found."""
+
+
 class SeveralColumns(Rejected):
     """A name that fits more than one column."""
 

@@ -19,7 +19,7 @@ from chathands.workers.cells import (
     show,
     show_number,
 )
-from chathands.workers.columns import ColumnFinder, NoColumn, SeveralColumns
+from chathands.workers.columns import ColumnFinder, NoColumn, SeveralColumns, UnreadCondition
 
 Operator = Literal["=", "!=", ">", ">=", "<", "<=", "in", "not in"]
 
@@ -150,7 +150,7 @@ def _read(text: str, finder: ColumnFinder) -> Condition:
             return Condition(column, operator, wanted, finder.names[column])
     if refused is not None:
         raise refused
-    raise NoColumn(
+    raise UnreadCondition(
         text,
         f"看不懂条件「{text[:60]}」。请写成 列名=值、列名>数字、列名包含文字 或 日期=2024-09。",
         finder.names,

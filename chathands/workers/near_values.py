@@ -1,5 +1,5 @@
-"""Values that are in the sheet by a slightly other name (华南区, 华南), or in another place than they
-were asked for: `group_by` 华南 is no column, but what the column 区域 holds."""
+"""Values that the sheet has by a slightly other name (华南区, 华南) or in another place than asked
+for: `group_by` 华南 is no column, but what the column 区域 holds."""
 
 from __future__ import annotations
 

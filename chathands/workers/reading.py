@@ -39,7 +39,7 @@ def read_table(payload: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
     exists = [
         at for at, name in enumerate(names) if at in used or (table.named and not _by_letter(name))
     ]
-    shown = list(dict.fromkeys(chosen)) or exists[:COLUMNS_SHOWN]
+    shown = (list(dict.fromkeys(chosen)) or exists)[:COLUMNS_SHOWN]
     return {
         "sheet": table.sheet,
         "others": table.others,

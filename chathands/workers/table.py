@@ -16,6 +16,10 @@ SAMPLED_ROWS = 50
 Merged = tuple[tuple[int, int], tuple[int, int]]
 
 
+class NoRows(Rejected):
+    """The sheet holds nothing but blanks."""
+
+
 @dataclass(slots=True)
 class Row:
     """`repeats`: columns whose value was filled in from a merged cell that began in another row or
@@ -53,7 +57,7 @@ class Table:
         walk = self._filled_rows(source)
         sample = list(islice(walk, SAMPLED_ROWS))
         if not sample:
-            raise Rejected("工作表里没有数据。" if source.sheet else "文件里没有数据。")
+            raise NoRows("工作表里没有数据。" if source.sheet else "文件里没有数据。")
         width = max(len(row.cells) for _, row in sample)
         header = find_header([row.cells for _, row in sample], width)
         self.columns = header.names

@@ -22,7 +22,7 @@ from python_calamine import (
 from chathands.workers import csvtext, kinds, sheetscan
 from chathands.workers.cells import Cell, plain
 from chathands.workers.protocol import Rejected
-from chathands.workers.table import Source, Table
+from chathands.workers.table import NoRows, Source, Table
 
 
 def open_tables(
@@ -45,8 +45,18 @@ def open_tables(
     try:
         with _CalamineFaults():
             book = CalamineWorkbook.from_filelike(file)
+            blank: NoRows | None = None
+            filled = False
             for sheet, others in _chosen(book, payload.get("sheet"), bool(payload.get("hidden"))):
-                yield Table(_sheet_source(file, kind if remarks else "", sheet, others))
+                try:
+                    table = Table(_sheet_source(file, kind if remarks else "", sheet, others))
+                except NoRows as rejected:
+                    blank = rejected
+                    continue
+                filled = True
+                yield table
+            if blank is not None and not filled:
+                raise blank
     except Rejected as rejected:
         if rejected.sentence == kinds.CORRUPT and _stamp(file) != before:
             raise Rejected("文件正在被写入，请过几秒再读。") from None

@@ -77,29 +77,81 @@ def rows_of(answer: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
-def test_both_are_reads_with_a_description_for_everything(tools: dict[str, Tool]) -> None:
-    assert set(tools) == {"read_excel_data", "aggregate_excel_data"}
-    for each in tools.values():
-        spec = each.spec(Settings())
-        assert spec.side_effect == "none"
-        assert all(p["description"] for p in spec.parameters["properties"].values())
-        assert spec.examples
-
-
-def test_a_single_name_will_do_for_a_list(tools: dict[str, Tool]) -> None:
-    schema = compile_schema(tools["aggregate_excel_data"].spec(None).parameters)
-    checked = schema.check(
-        {
-            "file_path": "a.xlsx",
-            "function": "sum",
-            "columns": "金额",
-            "group_by": "区域",
-            "top_n": "3",
-        }
-    )
+async def test_null_and_nothing_mean_not_given(tools: dict[str, Tool], ctx: ToolContext) -> None:
+    nothing: dict[str, object] = {
+        "columns": None, "group_by": [], "where": "", "top_n": None, "sheet_name": "",
+    }  # fmt: skip
+    tool = tools["aggregate_excel_data"]
+    asked = {"file_path": "sales/2024/09.xlsx", "function": "sum"}
+    checked = compile_schema(tool.spec(None).parameters).check(asked | nothing)
     assert checked.problems == ()
-    assert checked.arguments["group_by"] == ["区域"]
-    assert checked.arguments["top_n"] == 3
+    assert await tool.run(ctx, checked.arguments) == await tool.run(ctx, asked)
+
+
+async def test_a_summary_is_nothing_but_what_it_is_and_its_rows(
+    tools: dict[str, Tool], ctx: ToolContext
+) -> None:
+    answer = await tools["read_excel_data"].run(
+        ctx, {"file_path": "sales/2024/09.xlsx", "columns": ["区域", "销售额"]}
+    )
+    assert answer.splitlines() == [
+        "文件 sales/2024/09.xlsx，工作表「汇总」，表头在第 1 行，共 5 行 × 3 列，其他工作表：明细",
+        "「销售额」按列「金额」算。",
+        "没有列出的列：数量",
+        "",
+        "| 区域 | 金额 |",
+        "|---|---|",
+        "| 华东 | 117131.1 |",
+        "| 华北 | 141031.4 |",
+        "| 华南 | 84951.7 |",
+        "| 西南 | 92487.7 |",
+        "| 合计 | 435601.9 |",
+    ]
+
+
+@pytest.mark.parametrize("said", ["销售额", "销售金额", "营业额", "业绩", "金额（元）", "amount"])
+async def test_other_words_for_a_column_are_understood_and_said_first(
+    tools: dict[str, Tool], ctx: ToolContext, said: str
+) -> None:
+    answer = await tools["aggregate_excel_data"].run(
+        ctx,
+        {
+            "file_path": "sales/2024/09.xlsx",
+            "function": "sum",
+            "columns": [said],
+            "group_by": ["业务员"],
+            "where": ["地区=华南区"],
+        },
+    )
+    second = answer.splitlines()[1]
+    for reading in (
+        f"「{said}」按列「金额」算",
+        "「业务员」按列「销售员」算",
+        "「华南区」按「区域」列的值「华南」算",
+    ):
+        assert reading in second
+    assert rows_of(answer) == [["梁伟杰", "56530.1"], ["黄子涵", "28421.6"]]
+
+
+async def test_a_value_instead_of_a_column_is_answered_with_what_to_write(
+    tools: dict[str, Tool], ctx: ToolContext
+) -> None:
+    asked = {"file_path": "sales/2024/09.xlsx", "function": "sum", "columns": ["金额"]}
+    with pytest.raises(ToolFailed) as failed:
+        await tools["aggregate_excel_data"].run(ctx, asked | {"group_by": ["华南区"]})
+    assert '「华南」是「区域」列里的值，请改为 where=["区域=华南"]' in failed.value.sentence
+    followed = await tools["aggregate_excel_data"].run(ctx, asked | {"where": ["区域=华南"]})
+    assert rows_of(followed) == [["84951.7"]]
+
+
+async def test_the_largest_row_of_a_group_is_not_taken_for_its_total(
+    tools: dict[str, Tool], ctx: ToolContext
+) -> None:
+    asked = {"file_path": "sales/2024/09.xlsx", "columns": ["金额"], "group_by": ["销售员"]}
+    line = "这是每组里单行的最大值；要比总额请用 function=sum。"
+    answer = await tools["aggregate_excel_data"].run(ctx, asked | {"function": "max"})
+    assert answer.splitlines()[2] == line
+    assert line not in await tools["aggregate_excel_data"].run(ctx, asked | {"function": "sum"})
 
 
 async def test_a_summary_sheet_is_read_first(tools: dict[str, Tool], ctx: ToolContext) -> None:

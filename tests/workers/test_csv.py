@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from chathands.workers import csvtext
 from chathands.workers.protocol import Rejected
-from chathands.workers.workbook import read_table
+from chathands.workers.reading import read_table
 
 TEXT = '编号,姓名,金额\n00123,周敏,"1,200"\n00124,郑凯,35\n'
 

@@ -12,7 +12,7 @@ from openpyxl import Workbook
 from openpyxl.worksheet.datavalidation import DataValidation
 
 from chathands.workers.protocol import Rejected
-from chathands.workers.workbook import read_table
+from chathands.workers.reading import read_table
 from tests.workers import books
 
 

@@ -24,7 +24,7 @@ def read_report(name: str, asked: str | None, result: dict[str, Any], budget: in
     columns, shown = result["columns"], result["shown"]
     table, rows = _table(shown, result["rows"][:ROWS_SHOWN], budget - _FRAME)
     size = f"共 {result['total_rows']} 行 × {len(columns)} 列"
-    lines = [_first_line(name, result, size), *_guess(name, asked)]
+    lines = [_first_line(name, result, size), *_guess(name, asked), *_readings(result)]
     if titles := [title for title in result["titles"] if title]:
         lines.append(f"表头上方：{'；'.join(titles)[:200]}")
     if left_out := [column for column in columns if column not in shown]:
@@ -42,10 +42,13 @@ def aggregate_report(name: str, asked: str | None, result: dict[str, Any], budge
     lines = [
         _first_line(name, result, f"共 {total} 行 × {len(result['columns'])} 列"),
         *_guess(name, asked),
+        *_readings(result),
         f"统计：{result['what']}。用了 {used} 行。",
     ]
     if not used:
         return "\n".join([*lines, "没有符合条件的行。", *_remarks(result)])
+    if result["caution"]:
+        lines.append(result["caution"])
     keys = len(result["headers"]) - len(result["overall"])
     table, rows = _table(result["headers"], result["rows"], budget - _FRAME)
     lines += ["", table]
@@ -72,6 +75,10 @@ def _first_line(name: str, result: dict[str, Any], size: str) -> str:
 
 def _guess(name: str, asked: str | None) -> list[str]:
     return [f"（没有「{asked}」这个文件名，读的是唯一相符的 {name}）"] if asked else []
+
+
+def _readings(result: dict[str, Any]) -> list[str]:
+    return [f"{'；'.join(result['readings'])}。"] if result["readings"] else []
 
 
 def _remarks(result: dict[str, Any]) -> list[str]:
