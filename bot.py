@@ -20,6 +20,7 @@ import nonebot
 from nonebot.adapters.onebot.v11 import Adapter
 from nonebot.config import Config
 from nonebot.config import SettingsError as NoneBotSettingsError
+from nonebot.drivers import ASGIMixin
 from nonebot.log import LoguruHandler, default_filter, default_format, logger, logger_id
 from pydantic import ValidationError
 
@@ -57,6 +58,7 @@ def main() -> None:
         _accept_log_level(config)
         _accept_numeric_token(config)
         nonebot.get_driver().register_adapter(Adapter)
+        _check_driver()
         _check_port(config)
     except ConfigError as error:
         sys.exit(error.sentence)
@@ -146,6 +148,19 @@ def _accept_numeric_token(config: Config) -> None:
     token = getattr(config, "onebot_access_token", None)
     if isinstance(token, int) and not isinstance(token, bool):
         config.onebot_access_token = str(token)  # type: ignore[attr-defined]
+
+
+def _check_driver() -> None:
+    """Raises ConfigError when QQ could never connect: without a server the bot runs and hears
+    nothing, unless it dials out itself."""
+    driver = nonebot.get_driver()
+    adapter = nonebot.get_adapter(Adapter)
+    if not isinstance(driver, ASGIMixin) and not adapter.onebot_config.onebot_ws_urls:
+        raise ConfigError(
+            f"driver {driver.type} is no server",
+            sentence="配置 DRIVER 不对：QQ 没有地方可以连进来，一般写 ~fastapi。"
+            "请改 .env 后再启动。",
+        )
 
 
 def _check_port(config: Config) -> None:

@@ -35,6 +35,7 @@ from chathands.toolbox import (
     Approval,
     Batch,
     Caller,
+    Decision,
     Executor,
     Policy,
     Registry,
@@ -214,13 +215,13 @@ class Agent:
         approval = next((one for one in approvals if one.id == approval_id), None)
         if approval is None:
             return Declined(GONE)
-        refusal = may_decide(approval, by, self._policy)
+        refusal = may_decide(approval, by, self._policy, approve=approve)
         if refusal is not None:
             return Declined(refusal)
         if approval.expired(self._wall()):
             return Declined(TOO_LATE)
         try:
-            taken = await self._store.suspended.take(approval_id)
+            taken = await self._store.suspended.take(approval_id, now=self._wall())
         except StoreError as error:
             return Declined(error.sentence)
         if taken is None:
@@ -234,7 +235,7 @@ class Agent:
 
         None when the approval is not waiting any more. Raises StoreError.
         """
-        taken = await self._store.suspended.take(approval_id)
+        taken = await self._store.suspended.take(approval_id, now=self._wall())
         if taken is None:
             return None
         return await self._go_on(taken, approve=False, by=None, on_event=on_event)
@@ -244,7 +245,7 @@ class Agent:
 
         None when it is not waiting any more. Who may stop it is the caller's to know.
         """
-        taken = await self._store.suspended.take(approval_id)
+        taken = await self._store.suspended.take(approval_id, now=self._wall())
         if taken is None:
             return None
         run = self._resumed(taken, None)
@@ -286,20 +287,22 @@ class Agent:
     ) -> Resumption:
         """What the decision means now that everything is looked at again."""
         approval, generation = stored.approval, run.scope.generation
+        same = by is not None and suspension.same_person(by, approval.caller)
         if by is None:
-            denial = fallback.EXPIRED
+            decision, denial = Decision("expired"), fallback.EXPIRED
         elif not approve:
-            denial = fallback.PERSON_SAID_NO
+            decision = Decision("no", by.user_id)
+            denial = fallback.ASKER_SAID_NO if same else fallback.PERSON_SAID_NO
         else:
-            same = suspension.same_person(by, approval.caller)
+            decision = Decision("yes", by.user_id)
             asker = by if same else approval.caller
             denial = suspension.obstacle(stored, asker, generation, self._policy)
-        who = by.user_id if by is not None else ""
-        run.trace.note("已确认" if approve else "没有确认", f"{who} {denial or ''}".strip())
+        note = f"{decision.by} {denial or ''}".strip()
+        run.trace.note("已确认" if approve else "没有确认", note)
         if denial is None:
             tool, spec = generation.tools[approval.call.name], generation.specs[approval.call.name]
             run.deadline.grant(self._policy.timeout(spec, tool.timeout))
-        return Resumption(stored.remaining, approval.call_hash, denial)
+        return Resumption(stored.remaining, approval.call_hash, decision, denial)
 
     # --- the way of a run
 
@@ -335,13 +338,13 @@ class Agent:
     async def _suspend(self, run: Run, batch: Batch) -> Suspended | Ended:
         assert batch.pending is not None
         run.deadline.pause()
-        place = suspension.place_of(run.scope.caller)
+        place, now = suspension.place_of(run.scope.caller), self._wall()
         approval = Approval.ask(
             batch.pending,
-            number=suspension.free_number(self._store.suspended.rows, place),
+            number=self._store.suspended.free_number(place, now),
             run_id=run.run_id,
             caller=run.scope.caller,
-            now=self._wall(),
+            now=now,
             seconds=self._settings.approval_seconds,
         )
         row = suspension.to_row(run, approval)

@@ -15,6 +15,7 @@ NOTE_CHARACTERS = 120
 DEADLINE = "时间到了，没来得及写出完整的回答。"
 CANCELLED = "已停止。"
 EXPIRED = "没有人确认，已过期，没有执行。"
+ASKER_SAID_NO = "提问的人自己取消了，没有执行。"
 PERSON_SAID_NO = "有权确认的人选择了取消，没有执行。"
 
 _REFERENCE = re.compile(r"（编号 [0-9A-Z-]+(?:，[^（）]*)?）\s*\Z")

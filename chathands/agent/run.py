@@ -15,14 +15,13 @@ from chathands.agent.events import Corrected, OnEvent, Question, RoundStarted, W
 from chathands.agent.trace import RunTrace, TurnTrace
 from chathands.agent.trace_reading import DEADLINE_ERROR
 from chathands.agent.turns import AUTO, TurnSetup, Withdraw
-from chathands.conversation import Message, Status, ToolCall, ToolChoice, ToolResult, ToolSpec
+from chathands.conversation import Message, Status, ToolCall, ToolChoice, ToolSpec
 from chathands.emulation import Answer, Calls, GiveUp, Retry, Turn
 from chathands.emulation.outcome import ModelRequest, Reason, Text
 from chathands.errors import UpstreamError, UpstreamTimeout
 from chathands.limits import REPLY_CAP
 from chathands.settings import Settings
-from chathands.toolbox import Batch, CallFinished, CallStarted, Executor, RunScope
-from chathands.toolbox.guards import done_entry
+from chathands.toolbox import Batch, CallFinished, CallStarted, Decision, Executor, RunScope
 from chathands.upstreams.base import ModelStream, Upstream, Usage
 
 _log = logging.getLogger(__name__)
@@ -33,7 +32,6 @@ CLOSING_SECONDS = 1.0
 GRACE_SECONDS = 0.25
 
 NOT_THE_SAME = "要执行的内容与请人确认的不一致，没有执行。"
-AFTER_DENIAL = "没有执行：它前面的操作没有执行。"
 
 
 @dataclass(slots=True)
@@ -136,6 +134,7 @@ class Resumption:
     remaining: tuple[ToolCall, ...]
     """Starts with the call a person was asked about."""
     call_hash: str
+    decision: Decision
     denial: str | None
     """Why the call does not run, one sentence; None: it was granted."""
 
@@ -175,15 +174,15 @@ class Runner:
     async def resume(self, run: Run, resumption: Resumption) -> Ended | Batch:
         """Go on where a person was asked."""
         if resumption.denial is not None:
-            _deny(run, resumption, resumption.denial)
+            self._deny(run, resumption, resumption.denial)
         else:
-            waiting = await self._run_calls(run, resumption.remaining, granted=resumption.call_hash)
+            waiting = await self._run_calls(run, resumption.remaining, granted=resumption)
             if waiting is not None:
                 assert waiting.pending is not None
                 if waiting.pending.call.id != resumption.remaining[0].id:
                     return waiting
                 # The executor does not see the yes as one to this very call.
-                _deny(run, resumption, NOT_THE_SAME)
+                self._deny(run, replace(resumption, remaining=waiting.remaining), NOT_THE_SAME)
         run.round += 1
         return await self.drive(run)
 
@@ -192,17 +191,18 @@ class Runner:
         run: Run,
         calls: Sequence[ToolCall],
         *,
-        granted: str | None = None,
+        granted: Resumption | None = None,
     ) -> Batch | None:
         """Run the calls and add their results; the Batch when a person must decide on one.
 
-        `granted` is the hash of the one call that a person has said yes to.
+        `granted` names the one call that a person has said yes to, and who did.
         """
         run.open_calls = list(calls)
         batch = await self._executor.run_batch(
             calls,
             run.scope,
-            granted=frozenset() if granted is None else frozenset({granted}),
+            granted=frozenset({granted.call_hash} if granted else ()),
+            granted_by=granted.decision.by if granted else "",
             on_event=run.watch_call,
         )
         run.conversation.extend(Message.tool(result) for result in batch.results)
@@ -212,6 +212,15 @@ class Runner:
         if batch.closes_run:
             self._withdraw(run, "last_round")
         return None
+
+    def _deny(self, run: Run, resumption: Resumption, why: str) -> None:
+        """Answer a call that does not run after a person was asked, and those behind it."""
+        run.open_calls = list(resumption.remaining)
+        batch = self._executor.deny(
+            resumption.remaining, run.scope, why, resumption.decision, on_event=run.watch_call
+        )
+        run.conversation.extend(Message.tool(result) for result in batch.results)
+        run.open_calls = []
 
     def _withdraw(self, run: Run, why: Withdraw) -> None:
         if run.withdrawn is None:
@@ -348,27 +357,3 @@ def account_of(run: Run, sentence: str) -> Ended:
     done = run.scope.done
     text = fallback.account(sentence, done, run.not_done(), run.run_id)
     return Ended("fallback" if done else "failed", text, remember=run.changed_something)
-
-
-def _deny(run: Run, resumption: Resumption, why: str) -> None:
-    """Answer a call that a person did not grant, and those behind it, without the executor: what
-    was denied must not come near anything that runs it."""
-    run.open_calls = list(resumption.remaining)
-    for number, call in enumerate(resumption.remaining):
-        first = number == 0
-        result = ToolResult(call.id, call.name, Status.DENIED, why if first else AFTER_DENIAL)
-        spec = run.scope.generation.specs.get(call.name)
-        run.scope.done.append(
-            done_entry(
-                result,
-                # By its hash the executor knows the call again, should the model repeat it.
-                call_hash=resumption.call_hash if first else "",
-                arguments=call.arguments,
-                side_effect=spec.side_effect if spec is not None else "unknown",
-                target=run.target_of(call),
-                decided=first,
-            )
-        )
-        run.watch_call(CallFinished(result))
-        run.conversation.append(Message.tool(result))
-    run.open_calls = []

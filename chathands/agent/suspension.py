@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 from chathands.agent.events import Question, Suspended
 from chathands.agent.run import NOT_THE_SAME, Run
@@ -41,12 +41,6 @@ def place_of(caller: Caller) -> str:
     """Where an approval of this caller is asked and answered: the group, or the private chat."""
     where = f"g{caller.group_id}" if caller.group_id is not None else f"u{caller.user_id}"
     return f"{caller.platform}:{caller.bot_id}:{where}"
-
-
-def free_number(rows: tuple[SuspendedRow, ...], place: str) -> int:
-    """The smallest number no waiting approval of this place has."""
-    taken = {row.number for row in rows if row.place == place}
-    return next(n for n in range(1, len(taken) + 2) if n not in taken)
 
 
 def same_person(one: Caller, other: Caller) -> bool:
@@ -97,18 +91,18 @@ def from_row(row: SuspendedRow) -> StoredRun:
             approval=_approval(data["approval"]),
             question=_question_from_dict(data["question"]),
             conversation=tuple(codec.messages_from_dicts(data["conversation"])),
-            question_at=data["question_at"],
+            question_at=int(data["question_at"]),
             remaining=tuple(codec.call_from_dict(call) for call in data["remaining"]),
-            done=tuple(data["done"]),
+            done=tuple(_done(entry) for entry in data["done"]),
             read_foreign=data["read_foreign"],
             generation=data["generation"],
             spec=codec.spec_from_dict(data["spec"]),
-            round=data["round"],
-            withdrawn=data["withdrawn"],
-            seconds_left=data["seconds_left"],
-            fence=data["fence"],
+            round=int(data["round"]),
+            withdrawn=_withdrawn(data["withdrawn"]),
+            seconds_left=float(data["seconds_left"]),
+            fence=str(data["fence"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StoreError(f"suspended run {row.run_id} cannot be read: {error!r}") from error
 
 
@@ -117,7 +111,7 @@ def suspended_of(row: SuspendedRow) -> Suspended:
     try:
         question = _question_from_dict(row.data["question"])
         approval = _approval(row.data["approval"])
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StoreError(f"suspended run {row.run_id} cannot be read: {error!r}") from error
     return Suspended(approval, row.run_id, question.meta, question.text)
 
@@ -154,8 +148,23 @@ def _approval(row: Mapping[str, Any]) -> Approval:
             **row,
             "call": codec.call_from_dict(row["call"]),
             "caller": Caller(**row["caller"]),
+            "expires_at": float(row["expires_at"]),
         }
     )
+
+
+def _withdrawn(value: Any) -> Withdraw | None:
+    if value not in (None, *get_args(Withdraw)):
+        raise ValueError(f"tools withdrawn for {value!r}")
+    return value
+
+
+def _done(entry: dict[str, Any]) -> dict[str, Any]:
+    """Checked here: what is missing would only be noticed in the middle of the run."""
+    missing = {"hash", "name", "arguments", "side_effect", "status", "started"} - entry.keys()
+    if missing:
+        raise ValueError(f"a finished call without {sorted(missing)}")
+    return entry
 
 
 def _question_to_dict(question: Question) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from chathands.cli.loop import LoopThread
 from chathands.cli.progress import FetchProgress
 from chathands.settings import DRY_RUN, Robot, Settings, load_settings
 from chathands.toolbox import Caller, CallFinished, CallStarted
+from chathands.toolbox.render import cleaned
 from chathands.upstreams.build import describe
 
 if TYPE_CHECKING:
@@ -111,7 +112,12 @@ class _Session:
             agent = self._loop.run(building.__aenter__())
         try:
             for error in agent.describe().load_errors:
-                complaints.print(f"[yellow]{escape(error.sentence)}[/yellow]")
+                complaints.print(f"[yellow]{plain(error.sentence)}[/yellow]")
+            for cut_off in agent.unfinished:
+                # It is told once, to whoever starts first: here that may be an admin, looking.
+                what = f"{cut_off.name}（{cut_off.target}）" if cut_off.target else cut_off.name
+                text = f"上次退出时 {what} 没有结束，不能确定是否完成（编号 {cut_off.run_id}）。"
+                complaints.print(f"[yellow]{plain(text)}[/yellow]")
             if question is not None:
                 return self._answer(agent, question)
             self._converse(agent)
@@ -121,7 +127,7 @@ class _Session:
 
     def _converse(self, agent: Agent) -> None:
         if self._input.interactive:
-            console.print(f"模型：{escape(describe(self._settings))}")
+            console.print(f"模型：{plain(describe(self._settings))}")
             console.print(f"工具：{'、'.join(agent.describe().tools)}")
             console.print("[dim]直接提问；输入 退出 或按 Ctrl-D 结束，Ctrl-C 停止当前回答。[/dim]")
         for line in self._lines():
@@ -145,7 +151,7 @@ class _Session:
 
         question = Question(text=text, caller=self._caller, conversation_id=self._conversation)
         if not self._input.interactive:
-            console.print(f"[bold]你>[/bold] {escape(text)}")
+            console.print(f"[bold]你>[/bold] {plain(text)}")
         if text.strip().lower() in YES + NO:
             console.print("[yellow]现在没有等待确认的操作。[/yellow]")
             return True
@@ -161,22 +167,22 @@ class _Session:
             # At the prompt the run waits in the store; else it was cancelled where it stood.
             stopped = self._loop.run(agent.stop(waiting.approval.id)) if waiting else None
             text = stopped.text if stopped else agent.cancelled_reply(watch.run_id)
-            console.print(f"\n[yellow]{escape(text)}[/yellow]")
+            console.print(f"\n[yellow]{plain(text)}[/yellow]")
             return True
-        console.print(f"[bold green]答>[/bold green] {escape(outcome.text)}")
+        console.print(f"[bold green]答>[/bold green] {plain(outcome.text)}")
         return outcome.status != "failed"
 
     def _decide(self, agent: Agent, suspended: Suspended, watch: _Watch) -> Finished | Suspended:
         from chathands.agent import Declined, Finished
 
         approval = suspended.approval
-        console.print(f"[bold yellow]需要确认[/bold yellow]\n{escape(_approval_text(approval))}")
+        console.print(f"[bold yellow]需要确认[/bold yellow]\n{plain(_approval_text(approval))}")
         approve = self._read_decision()
         outcome: Finished | Suspended | Declined = self._loop.run(
             agent.decide(approval.id, approve, self._caller, on_event=watch)
         )
         if isinstance(outcome, Declined):
-            console.print(f"[yellow]{escape(outcome.sentence)}[/yellow]")
+            console.print(f"[yellow]{plain(outcome.sentence)}[/yellow]")
             expired = self._loop.run(agent.expire(approval.id, on_event=watch))
             return expired or Finished("这次提问已经结束。", suspended.run_id, "failed")
         return outcome
@@ -222,12 +228,17 @@ class _Watch:
         self.run_id = getattr(event, "run_id", "") or self.run_id
         if isinstance(event, CallStarted):
             arguments = "，".join(f"{k}={_short(v)}" for k, v in event.call.arguments.items())
-            console.print(f"[cyan]调用[/cyan] {event.call.name}（{escape(arguments)}）")
+            console.print(f"[cyan]调用[/cyan] {event.call.name}（{plain(arguments)}）")
         elif isinstance(event, CallFinished):
             result = event.result
             cost = f" {result.cost_ms} ms" if result.cost_ms is not None else ""
             first = next((line for line in result.content.splitlines() if line.strip()), "")
-            console.print(f"[dim]  → {result.status}{cost} {escape(_short(first, 100))}[/dim]")
+            console.print(f"[dim]  → {result.status}{cost} {plain(_short(first, 100))}[/dim]")
+
+
+def plain(text: str) -> str:
+    """As it is read: a model's or a file's text must neither move the cursor nor be our markup."""
+    return escape(cleaned(text))
 
 
 def _short(value: object, limit: int = 60) -> str:

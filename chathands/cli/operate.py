@@ -40,11 +40,13 @@ def register(app: typer.Typer) -> None:
     @app.command("audit")
     def audit() -> None:
         """检查审计记录有没有被截断、改动或打乱；有问题时退出码为 1。"""
-        from chathands.toolbox.audit import verify
+        from chathands.toolbox.audit import has_trail, verify
 
-        faults = verify(load_settings().state_dir)
+        state_dir = load_settings().state_dir
+        faults = verify(state_dir)
         for fault in faults:
             typer.echo(fault)
-        typer.echo("审计记录有问题" if faults else "审计记录完整")
+        whole = "审计记录完整" if has_trail(state_dir) else "还没有审计记录"
+        typer.echo("审计记录有问题" if faults else whole)
         if faults:
             sys.exit(1)

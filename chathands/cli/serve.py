@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
         upstream: Annotated[str | None, typer.Option(help="上游模型的地址。")] = None,
         model: Annotated[str | None, typer.Option(help="上游模型名。")] = None,
         host: Annotated[str, typer.Option(help="监听地址。")] = "127.0.0.1",
-        port: Annotated[int, typer.Option(help="端口。")] = 8081,
+        port: Annotated[int, typer.Option(help="端口。", min=1, max=65535)] = 8081,
     ) -> None:
         """OpenAI 兼容的网关：上游只会聊天，客户端得到真正的 tool_calls。"""
         settings = _settings(upstream, model)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from chathands.settings import load_settings
+from chathands.toolbox.render import cleaned
 
 if TYPE_CHECKING:
     from chathands.store import Store
@@ -47,7 +48,9 @@ def register(app: typer.Typer) -> None:
             sys.exit(1)
 
     @group.command("list")
-    def newest(count: Annotated[int, typer.Argument(help="几条。")] = 20) -> None:
+    def newest(
+        count: Annotated[int, typer.Argument(help="几条。", min=1, max=10_000)] = 20,
+    ) -> None:
         """最近几次，一行一次。"""
         for line in _with_store(lambda store: store.traces.list(count)):
             started = datetime.fromtimestamp(line.started)
@@ -77,4 +80,4 @@ def _one(ask: Callable[[Store], Awaitable[dict[str, Any] | None]]) -> dict[str, 
 def _show(trace: dict[str, Any], full: bool) -> None:
     from chathands.agent import render_trace
 
-    typer.echo(render_trace(trace, full=full))
+    typer.echo(cleaned(render_trace(trace, full=full)))  # a model may write escape sequences

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 from chathands.conversation import ToolCall, canonical_json
 from chathands.emulation.dialects.quotation import LEAD, is_quoted, names_a_result
@@ -12,6 +13,8 @@ from chathands.emulation.reading_judge import Accepted, Judge
 from chathands.limits import BATCH_PROSE, HOLD_CHARACTERS, MAX_CALLS
 
 _WHITE = " \t\r\n\f\v\ufeff\u200b\u2028\u2029"
+
+_BLANKS = re.compile(f"[{_WHITE}]{{2,}}")
 
 
 class Outlet:
@@ -65,15 +68,12 @@ class Outlet:
         """Text that is for people: out it goes. Inside a batch it is dropped and counted."""
         if not text or self.over:
             return
+        if self._aside is not None:
+            self._aside = _BLANKS.sub(_one_blank, self._aside + text)
+            self.over = len(self._aside.strip(_WHITE)) > BATCH_PROSE
+            return
         body = text.rstrip(_WHITE)
         blank = text[len(body) :]
-        if self._aside is not None:
-            if body or not self._aside[-1:].isspace():
-                self._aside += text
-            elif "\n" in text:
-                self._aside = self._aside.rstrip() + "\n"
-            self.over = len(self._aside.strip()) > BATCH_PROSE
-            return
         self._recent.append(text)
         if not self._said:
             body = body.lstrip(_WHITE)
@@ -88,6 +88,8 @@ class Outlet:
 
     def lead(self) -> str:
         """The last characters of text before the place where we are."""
+        if self._aside is not None:
+            return self._aside
         lead = "".join(self._recent)[-LEAD:]
         self._recent = [lead]
         return lead
@@ -156,3 +158,7 @@ class Outlet:
         )
         self.calls.append(call)
         self.events.append(CallReady(call))
+
+
+def _one_blank(blanks: re.Match[str]) -> str:
+    return "\n" if "\n" in blanks.group() else " "

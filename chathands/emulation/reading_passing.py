@@ -58,8 +58,11 @@ def pass_value(src: Source, say: Say) -> Reads[None]:
         mark = found.group() if found else ""
         over = src.final if found is None else mark == "\n" and _is_end(src, found.start())
         if found is None or over is None:
-            say(src.buf[src.pos : found.start() if found else len(src.buf)])
-            src.pos = found.start() if found else len(src.buf)
+            upto = found.start() if found else len(src.buf)
+            if found is None and not src.final and src.buf.endswith("\\"):
+                upto = max(src.pos, upto - 1)  # what it escapes comes next
+            say(src.buf[src.pos : upto])
+            src.pos = upto
             if over:
                 return
             yield

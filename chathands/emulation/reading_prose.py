@@ -106,7 +106,7 @@ class Prose:
         spot = found.start() if found else len(src.buf)
         self._out.say(src.buf[src.pos : spot])
         src.pos = spot
-        if found is None:
+        if found is None or self._out.over:
             return
         mark = found.group()
         if mark in "`｀" and (yield from self._fence(line_start=False)):

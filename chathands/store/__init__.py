@@ -32,7 +32,10 @@ _log = logging.getLogger(__name__)
 STATE_FILE = "state.db"
 TRACE_FILE = "traces.db"
 
-_STATE_MIGRATIONS = ((*conversations.SCHEMA, *suspended.SCHEMA),)
+_STATE_MIGRATIONS = (
+    (*conversations.SCHEMA, *suspended.SCHEMA),
+    suspended.NUMBERS_SCHEMA,
+)
 _TRACE_MIGRATIONS = (traces.SCHEMA,)
 
 

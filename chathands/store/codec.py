@@ -33,7 +33,7 @@ def loads(data: bytes) -> Any:
     """The value `dumps` was given. Raises StoreError when the bytes are not its work."""
     try:
         return json.loads(data.decode("utf-8", "surrogatepass"))
-    except (UnicodeDecodeError, ValueError) as error:
+    except (AttributeError, ValueError, RecursionError) as error:  # the first: SQLite gave no blob
         raise StoreError(f"stored JSON cannot be read: {error}") from error
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from itertools import chain
 
 from chathands.conversation import Message
+from chathands.errors import StoreError
 from chathands.store import codec
 from chathands.store.db import Database
+
+_log = logging.getLogger(__name__)
 
 KEPT_ROUNDS = 50
 """Rounds of one conversation that stay on disk; more than anyone sets history_rounds to."""
@@ -46,14 +50,15 @@ class Conversations:
         return list(chain.from_iterable(loaded))
 
     async def load_rounds(self, conversation_id: str, rounds: int) -> list[list[Message]]:
-        """The same, still apart. Raises StoreError."""
+        """The same, still apart; a round that cannot be read is logged and left out: nobody should
+        be without answers from then on. Raises StoreError."""
         if rounds <= 0:
             return []
         rows = await self._database.query(
             "SELECT messages FROM rounds WHERE conversation = ? ORDER BY id DESC LIMIT ?",
             [conversation_id, rounds],
         )
-        return [codec.messages_from_dicts(codec.loads(row[0])) for row in reversed(rows)]
+        return [round for row in reversed(rows) if (round := _read(row[0])) is not None]
 
     async def append(self, conversation_id: str, messages: Sequence[Message]) -> None:
         """Add one round. Raises StoreError."""
@@ -70,3 +75,11 @@ class Conversations:
             "DELETE FROM rounds WHERE conversation = ? RETURNING id", [conversation_id]
         )
         return len(rows)
+
+
+def _read(data: bytes) -> list[Message] | None:
+    try:
+        return codec.messages_from_dicts(codec.loads(data))
+    except StoreError as error:
+        _log.error("a stored round is left out: %s", error)
+        return None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from chathands.toolbox.calls import Batch as Batch
     from chathands.toolbox.calls import CallFinished as CallFinished
     from chathands.toolbox.calls import CallStarted as CallStarted
+    from chathands.toolbox.calls import Decision as Decision
     from chathands.toolbox.calls import PendingCall as PendingCall
     from chathands.toolbox.choices import Choices as Choices
     from chathands.toolbox.context import Caller as Caller
@@ -42,6 +43,7 @@ _HOMES = {
     "CallStarted": "calls",
     "Caller": "context",
     "Choices": "choices",
+    "Decision": "calls",
     "Executor": "executor",
     "FileRoots": "files",
     "Generation": "registry",

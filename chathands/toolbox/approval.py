@@ -6,12 +6,21 @@ import hashlib
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from chathands.conversation import ToolCall, canonical_json
 from chathands.toolbox.calls import PendingCall
 from chathands.toolbox.context import Caller
-from chathands.toolbox.policy import Policy
+from chathands.toolbox.policy import Approver, Policy
+
+_WHO: Mapping[str, str] = MappingProxyType(
+    {
+        "admin": "群管理员、群主或超级用户",
+        "asker": "提问的人、群管理员、群主或超级用户",
+        "superuser": "超级用户",
+    }
+)
 
 
 def call_hash(caller: Caller, name: str, arguments: Mapping[str, Any]) -> str:
@@ -72,24 +81,49 @@ class Approval:
         return now >= self.expires_at
 
 
-def may_decide(approval: Approval, by: Caller, policy: Policy) -> str | None:
-    """Why `by` may not answer this approval, one sentence; None when they may.
+def may_decide(
+    approval: Approval, by: Caller, policy: Policy, *, approve: bool = True
+) -> str | None:
+    """Why `by` may not answer this approval with yes (or no), one sentence; None when they may.
 
-    Group roles count only in the group that asked; a superuser may answer from anywhere.
+    Group roles count only in the group that asked; a superuser may answer from anywhere. The asker
+    may always say no to their own call.
     """
     if by.role == "superuser":
         return None
     asked = approval.caller
     if (by.platform, by.group_id) != (asked.platform, asked.group_id):
         return "这个确认是别处提出的，要在提出它的地方回复。"
-    approver = policy.rule(approval.call.name).approve
     is_asker = by.user_id == asked.user_id
+    if is_asker and not approve:
+        return None
     if asked.private and not is_asker:
         return "只有提问的人或超级用户可以回复这个确认。"
+    approver = policy.rule(approval.call.name).approve
+    if _may_approve(by, approver, is_asker=is_asker):
+        return None
+    return f"只有{_WHO[approver]}可以确认这个操作。"
+
+
+def nobody_here(caller: Caller, name: str, policy: Policy) -> str | None:
+    """Why asking for a yes to this person's call of tool `name` is no use, one sentence; None when
+    somebody where they asked may give it. In a private chat there is only the asker."""
+    approver = policy.rule(name).approve
+    if (
+        not caller.private
+        or caller.role == "superuser"
+        or _may_approve(caller, approver, is_asker=True)
+    ):
+        return None
+    who = _WHO[approver]
+    return (
+        f"没有执行：这个操作要由{who}确认，私聊里没有人能确认；"
+        f"请到有{who}的群里 @我 提出，或者请超级用户来做。"
+    )
+
+
+def _may_approve(by: Caller, approver: Approver, *, is_asker: bool) -> bool:
+    """Of those in the place that asked, superusers left aside."""
     if approver == "asker" and is_asker:
-        return None
-    if approver == "superuser":
-        return "只有超级用户可以确认这个操作。"
-    if by.role in ("admin", "owner"):
-        return None
-    return "只有群管理员、群主或超级用户可以确认这个操作。"
+        return True
+    return approver != "superuser" and by.role in ("admin", "owner")

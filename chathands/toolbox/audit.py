@@ -4,6 +4,9 @@
     outcome   after it: status, size and hash of the result; refers to its intent
     call      one line for a read, or for a call that was refused
 
+Where a person was asked, `decision` (yes, no, expired) and `decided_by` (user id) say what came of
+it; they stand in the intent, or in the line of the call that was not run.
+
 An intent without an outcome means the process died in between: the side effect may have happened.
 """
 
@@ -17,11 +20,13 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from chathands.conversation import Status
+from chathands.toolbox.calls import Decision
 from chathands.toolbox.context import Caller
 from chathands.toolbox.journal import Journal, faults
 from chathands.toolbox.redact import Redactor
@@ -31,6 +36,9 @@ logger = logging.getLogger(__name__)
 LONGEST_ARGUMENT = 4000
 """Characters of one text argument kept in the trail; what was sent stays readable, a pasted
 workbook does not fill the disk."""
+
+
+KEY_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +79,12 @@ class Audit:
         arguments: Mapping[str, Any],
         *,
         target: str = "",
-        approved: bool = False,
+        decision: Decision | None = None,
     ) -> int:
         """On the disk when it returns the number to give to `outcome`. Raises OSError."""
         record = self._call("intent", caller, run_id, name, arguments)
-        record |= {"target": self._redactor.text(target), "approved": approved}
+        record |= {"target": self._redactor.text(target), "approved": decision is not None}
+        record |= _decided(decision)
         return await self._append(record, durable=True)
 
     async def outcome(self, intent: int, status: Status, content: str, size: int) -> None:
@@ -91,10 +100,11 @@ class Audit:
         status: Status,
         content: str,
         size: int,
+        decision: Decision | None = None,
     ) -> None:
         """Written soon; nobody waits for it."""
         record = self._call("call", caller, run_id, name, arguments)
-        record |= {"time": self._clock(), **_result(status, content, size)}
+        record |= {"time": self._clock(), **_result(status, content, size), **_decided(decision)}
         if self._closed:
             logger.error("audit is closed; not written: %s of run %s", name, run_id)
             return
@@ -124,6 +134,7 @@ class Audit:
             "kind": kind,
             "run": run_id,
             "user": caller.user_id,
+            "name": self._redactor.text(caller.name),
             "group": caller.group_id,
             "role": caller.role,
             "platform": caller.platform,
@@ -160,12 +171,19 @@ def open_audit(
     return Audit(mine, redactor, tuple(unfinished), clock)
 
 
+def has_trail(state_dir: Path) -> bool:
+    """Whether anything was ever written there (and was not removed whole)."""
+    return bool(_journals(state_dir))
+
+
 def verify(state_dir: Path) -> list[str]:
     """What was cut, edited, put elsewhere or torn in the trail, one English line each; empty when
     it is whole. The tail of a journal being written right now may be reported as torn."""
     key_file = state_dir / "audit.key"
     if not key_file.exists():
-        return ["audit.key is missing"] if _journals(state_dir) else []
+        return ["audit.key is missing"] if has_trail(state_dir) else []
+    if not has_trail(state_dir):
+        return ["the trail is gone, only audit.key is left"]
     key = key_file.read_bytes()
     return [fault for journal in _journals(state_dir) for fault in faults(journal, key)]
 
@@ -175,18 +193,28 @@ def _journals(state_dir: Path) -> list[Path]:
 
 
 def _key(state_dir: Path) -> bytes:
-    """The HMAC key, made on first use and readable by its owner only."""
+    """The HMAC key, made on first use and readable by its owner only.
+
+    It gets its name when it is whole: a second process that starts at the same moment, or after a
+    crash in here, would else seal its lines with nothing. Raises OSError.
+    """
     path = state_dir / "audit.key"
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_bytes()
-    try:
-        key = secrets.token_bytes(32)
-        os.write(descriptor, key)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    if not path.exists():
+        made = path.with_name(f"audit.key.{secrets.token_hex(4)}")
+        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.write(descriptor, secrets.token_bytes(KEY_BYTES))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        try:
+            with suppress(FileExistsError):  # the other process was first: its key is the key
+                os.link(made, path)
+        finally:
+            made.unlink()
+    key = path.read_bytes()
+    if len(key) < KEY_BYTES:
+        raise OSError(f"{path} is cut: {len(key)} bytes")
     return key
 
 
@@ -212,18 +240,24 @@ def _unfinished(line: Mapping[str, Any]) -> Unfinished:
         user_id=str(line.get("user")),
         group_id=line.get("group"),
         role=line.get("role", "member"),
+        name=str(line.get("name", "")),
         platform=str(line.get("platform", "")),
         bot_id=str(line.get("bot", "")),
     )
+    when = line.get("time")
     return Unfinished(
         str(line.get("run")), str(line.get("tool")), str(line.get("target", "")), caller,
-        float(line.get("time", 0)),
+        float(when) if isinstance(when, int | float) else 0.0,
     )  # fmt: skip
 
 
 def _result(status: Status, content: str, size: int) -> dict[str, Any]:
     digest = hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()
     return {"status": status.value, "size": size, "sha256": digest}
+
+
+def _decided(decision: Decision | None) -> dict[str, Any]:
+    return {} if decision is None else {"decision": decision.answer, "decided_by": decision.by}
 
 
 def _cut(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from chathands.conversation import ToolCall, ToolResult, ToolSpec
 from chathands.toolbox.tool import Tool
@@ -39,6 +39,14 @@ class PendingCall:
     """The full content, for the person."""
     reason: str
     """Why a yes is needed, one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """How a PendingCall was decided. `by`: the user id; empty when nobody answered in time."""
+
+    answer: Literal["yes", "no", "expired"]
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

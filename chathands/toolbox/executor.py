@@ -12,11 +12,12 @@ from chathands.conversation import Status, ToolCall, ToolResult, ToolSpec
 from chathands.errors import ToolFailed
 from chathands.schema import compile_schema
 from chathands.toolbox import render
-from chathands.toolbox.approval import call_hash
+from chathands.toolbox.approval import call_hash, nobody_here
 from chathands.toolbox.calls import (
     Batch,
     CallFinished,
     CallStarted,
+    Decision,
     OnEvent,
     PendingCall,
     Ready,
@@ -42,7 +43,7 @@ READS_AT_ONCE = 8
 
 _READ_FIRST = "这一步没有执行：同一条回复里还有查询，先看结果再决定，需要时单独再调用一次。"
 _AFTER_FAULT = "这一步没有执行：它前面的操作没有成功。"
-_PERSON_SAID_NO = "有权确认的人没有同意，这一步没有执行。"
+_AFTER_DENIAL = "没有执行：它前面的操作没有执行。"
 
 
 class Executor:
@@ -67,20 +68,21 @@ class Executor:
         scope: RunScope,
         *,
         granted: frozenset[str] = frozenset(),
-        denied: frozenset[str] = frozenset(),
+        granted_by: str = "",
         on_event: OnEvent | None = None,
     ) -> Batch:
         """Run the calls of one reply.
 
         Reads run together. A side effect beside a read is not run; several run one by one, and
         after one that did not succeed the rest are denied. A call that needs a person's yes ends
-        the batch as `pending`, unless its hash is in `granted` or `denied`: what a person has
-        decided.
+        the batch as `pending`, unless its hash is in `granted`: what a person (the user id is
+        `granted_by`) has said yes to. Where nobody could say yes, it is denied.
 
         Never raises for what tools do. Raises CancelledError when cancelled, after recording what
         had started.
         """
-        work = _Work(scope, on_event, [self._prepare(call, scope) for call in calls])
+        work = self._work(calls, scope, on_event)
+        yes = Decision("yes", granted_by)
         await self._run_reads(work, granted)
         reads = any(step.reads for step in work.steps)
         fault = False
@@ -97,19 +99,53 @@ class Executor:
             elif repeat := self._repeat(step, work):
                 work.put(index, repeat)
                 fault = fault or repeat.status is not Status.OK
-            elif step.hash in denied:
-                no = self._performer.unrun(step, scope, _PERSON_SAID_NO, decided=True)
-                work.put(index, no)
-                fault = True
             elif step.hash not in granted and (reason := self._approval(step, scope)):
-                return work.batch(_pending(step, reason), index)
+                why_not = nobody_here(scope.caller, step.call.name, self.policy)
+                if why_not is None:
+                    return work.batch(_pending(step, reason), index)
+                work.put(index, self._performer.unrun(step, scope, why_not, decided=True))
+                fault = fault or not step.reads
             else:
                 result = await self._performer.perform(
-                    step, scope, work.emit, approved=step.hash in granted
+                    step, scope, work.emit, granted=yes if step.hash in granted else None
                 )
                 work.put(index, result)
                 fault = fault or result.status is not Status.OK
         return work.batch()
+
+    def deny(
+        self,
+        calls: Sequence[ToolCall],
+        scope: RunScope,
+        why: str,
+        decision: Decision,
+        *,
+        on_event: OnEvent | None = None,
+    ) -> Batch:
+        """Answer the call a person was asked about, the first, with `why` it does not run, and
+        those behind it too. Goes by place and not by hash: what is not granted must not come near
+        anything that runs it, even if it was altered meanwhile."""
+        work = self._work(calls, scope, on_event)
+        for index, step in enumerate(work.steps):
+            first = index == 0
+            if isinstance(step, Ready):
+                result = self._performer.unrun(
+                    step,
+                    scope,
+                    why if first else _AFTER_DENIAL,
+                    decided=first,
+                    decision=decision if first else None,
+                )
+            elif first:
+                denied = replace(step.result, status=Status.DENIED, content=why)
+                result = self._refuse(replace(step, result=denied), scope, decision)
+            else:
+                result = self._refuse(step, scope)
+            work.put(index, result)
+        return work.batch()
+
+    def _work(self, calls: Sequence[ToolCall], scope: RunScope, on_event: OnEvent | None) -> _Work:
+        return _Work(scope, on_event, [self._prepare(call, scope) for call in calls])
 
     async def _run_reads(self, work: _Work, granted: frozenset[str]) -> None:
         """Reads nobody has to be asked about, together; of equal ones the first."""
@@ -166,19 +202,24 @@ class Executor:
             step.spec, read_foreign=scope.read_foreign, confidence=step.call.confidence
         )
 
-    def _refuse(self, step: Refused, scope: RunScope) -> ToolResult:
+    def _refuse(
+        self, step: Refused, scope: RunScope, decision: Decision | None = None
+    ) -> ToolResult:
         result = step.result
+        tool = scope.generation.tools.get(result.name)
         scope.done.append(
             done_entry(
                 result,
                 call_hash=step.hash,
                 arguments=step.arguments,
                 side_effect=step.spec.side_effect if step.spec else "none",
+                target=tool.describe_target(step.arguments) if tool else "",
+                decided=decision is not None,
             )
         )
         self._audit.call(
             scope.caller, scope.run_id, result.name, step.arguments,
-            result.status, result.content, len(result.content),
+            result.status, result.content, len(result.content), decision,
         )  # fmt: skip
         return result
 

@@ -26,8 +26,9 @@ def done_entry(
     decided: bool = False,
     told: Sequence[str] = (),
 ) -> Done:
-    """The record of one finished call. `started`: its function was entered; `decided`: a person
-    said no to it; `told`: what the person must hear of it."""
+    """The record of one finished call. `started`: its function was entered; `decided`: it was
+    refused for the whole run (a person said no, or nobody could say yes); `told`: what the person
+    must hear of it."""
     return {
         "hash": call_hash,
         "name": result.name,

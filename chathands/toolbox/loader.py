@@ -127,8 +127,11 @@ def _load(space: ModuleSpace, entry: Path, settings: Settings) -> _Found | ToolL
         return [(tool, tool.spec(settings)) for tool in _tools_in(modules)]
     except ToolLoadError as error:
         return _relative(error, space.directory)
-    except (Exception, SystemExit) as error:
-        # A module may raise anything while it is imported; the bot goes on with what it has.
+    except KeyboardInterrupt:  # from the keyboard
+        raise
+    except BaseException as error:
+        # A module may raise anything while it is imported (a Rust extension's panic is not even an
+        # Exception); the bot goes on with what it has.
         file, line = _place(error, space.directory, entry)
         detail = f"{type(error).__name__}: {error}".rstrip(": ")
         if isinstance(error, ModuleNotFoundError):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from chathands.conversation import Status, ToolResult
 from chathands.errors import ChatHandsError, ToolDenied, ToolFailed, ToolOutcomeUnknown
 from chathands.toolbox import render
-from chathands.toolbox.calls import CallStarted, Ready
+from chathands.toolbox.calls import CallStarted, Decision, Ready
 from chathands.toolbox.context import RunScope, ToolContext
 from chathands.toolbox.files import FileRoots
 from chathands.toolbox.guards import done_entry
@@ -73,20 +73,21 @@ class Performer:
         self._left_behind: set[asyncio.Task[Any]] = set()
 
     async def perform(
-        self, ready: Ready, scope: RunScope, emit: Emit, *, approved: bool = False
+        self, ready: Ready, scope: RunScope, emit: Emit, *, granted: Decision | None = None
     ) -> ToolResult:
-        """Run the call and record it in `scope.done` and the audit.
+        """Run the call and record it in `scope.done` and the audit; `granted` by a person, it does
+        so whatever time is left.
 
         Raises CancelledError when the run was cancelled; a side effect that had started is then
         already recorded as `unknown`.
         """
-        if not approved and scope.remaining() <= 0:
+        if granted is None and scope.remaining() <= 0:
             return self.unrun(ready, scope, _TOO_LATE)
         if ready.reads:
-            run = await self._run(ready, scope, emit, approved=approved)
-            self._note(ready, scope, run.result, run.size)
+            run = await self._run(ready, scope, emit, approved=granted is not None)
+            self._note(ready, scope, run.result, run.size, granted)
         else:
-            run = await self._run_effect(ready, scope, emit, approved=approved)
+            run = await self._run_effect(ready, scope, emit, granted)
         if run.cancelled:
             raise asyncio.CancelledError
         return run.result
@@ -99,11 +100,12 @@ class Performer:
         status: Status = Status.DENIED,
         *,
         decided: bool = False,
+        decision: Decision | None = None,
     ) -> ToolResult:
-        """The result of a call that was not run, recorded like any other. `decided`: because a
-        person said no."""
+        """The result of a call that was not run, recorded like any other. `decided`: for this
+        whole run; `decision`: when a person was asked."""
         run = self._unrun(ready, scope, content, status, decided=decided)
-        self._note(ready, scope, run.result, run.size)
+        self._note(ready, scope, run.result, run.size, decision)
         return run.result
 
     def _unrun(
@@ -121,13 +123,13 @@ class Performer:
         return _Run(result, len(content), cancelled)
 
     async def _run_effect(
-        self, ready: Ready, scope: RunScope, emit: Emit, *, approved: bool
+        self, ready: Ready, scope: RunScope, emit: Emit, granted: Decision | None
     ) -> _Run:
         """Between an intent that is on the disk and its outcome."""
-        call = ready.call
+        call, approved = ready.call, granted is not None
         writing = self._audit.intent(
             scope.caller, scope.run_id, call.name, call.arguments,
-            target=ready.target, approved=approved,
+            target=ready.target, decision=granted,
         )  # fmt: skip
         try:
             intent, cancelled = await _settled(writing)
@@ -257,11 +259,18 @@ class Performer:
             "run %s: tool %s raised\n%s", scope.run_id, ready.call.name, self._redactor.text(trace)
         )
 
-    def _note(self, ready: Ready, scope: RunScope, result: ToolResult, size: int) -> None:
+    def _note(
+        self,
+        ready: Ready,
+        scope: RunScope,
+        result: ToolResult,
+        size: int,
+        decision: Decision | None = None,
+    ) -> None:
         call = ready.call
         self._audit.call(
             scope.caller, scope.run_id, call.name, call.arguments,
-            result.status, result.content, size,
+            result.status, result.content, size, decision,
         )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from chathands.conversation import ToolResult, canonical_json
+from chathands.conversation import canonical_json
 
 OUTPUT_CAP = 1_000_000
 """Characters of a tool's output that are looked at. No model reads more than a few thousand, and

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 """What the OpenAI and Anthropic protocols both accept as a tool's name."""
 
+_HIDING = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
+)
+"""Controls, and what turns the reading direction or has no width (but not emoji's U+200D)."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tool:
@@ -91,8 +96,11 @@ class Tool:
         return await run_in_thread(partial(self.function, **values))
 
     def describe_target(self, arguments: Mapping[str, Any]) -> str:
-        """Whom or what the call reaches, e.g. the robot's name; empty when none is declared."""
-        return _shown(arguments[self.target]) if self.target and self.target in arguments else ""
+        """Whom or what the call reaches, e.g. the robot's name, on one line: the next ones belong
+        to the content. Empty when none is declared."""
+        if not self.target or self.target not in arguments:
+            return ""
+        return " ".join(_shown(arguments[self.target]).split())
 
     def describe_content(self, arguments: Mapping[str, Any]) -> str:
         """The whole content a person is asked to approve, one `说明：值` paragraph each.
@@ -193,7 +201,12 @@ def _check_examples(made: Tool, fail: Callable[[str], ToolLoadError]) -> None:
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "是" if value else "否"
-    return value if isinstance(value, str) else canonical_json(value)
+    return _seen(value if isinstance(value, str) else canonical_json(value))
+
+
+def _seen(text: str) -> str:
+    """What is approved is what is seen: characters that hide or turn round others are spelt out."""
+    return _HIDING.sub(lambda m: f"[U+{ord(m[0]):04X}]", text)
 
 
 def _with_allowed(example: ToolExample, filled: Mapping[str, Sequence[Any]]) -> ToolExample:

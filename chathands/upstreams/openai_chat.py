@@ -45,6 +45,7 @@ LINGER_SECONDS = 2.0
 DRAIN_SECONDS = 0.1
 """After `[DONE]`: the body's end is already under way; reading it keeps the connection usable."""
 ERROR_BODY_BYTES = 2048
+ERROR_BODY_SECONDS = 1.0
 
 _CHAT_PATH = "/chat/completions"
 _GATEWAY_FAULTS = frozenset({502, 503, 504})
@@ -282,11 +283,13 @@ class ChatStream:
         """A status that is no success: prepare the repetition, or raise what it means."""
         status = response.status_code
         body = b""
-        with contextlib.suppress(*FAULTS):  # the status has said it; the text is for the log only
-            async for chunk in response.aiter_bytes():
-                body += chunk
-                if len(body) >= ERROR_BODY_BYTES:
-                    break
+        # The status has said it; the text is for the log only and not worth waiting for.
+        with contextlib.suppress(*FAULTS):
+            async with asyncio.timeout(ERROR_BODY_SECONDS):
+                async for chunk in response.aiter_bytes():
+                    body += chunk
+                    if len(body) >= ERROR_BODY_BYTES:
+                        break
         pause = _retry_after(response.headers.get("retry-after"))
         if status in _GATEWAY_FAULTS:
             pause = PAUSE_SECONDS if pause is None else pause

@@ -59,6 +59,7 @@ def notice(waiting: Waiting) -> str:
         how = (
             f"请群主或管理员在 {seconds} 秒内引用这条消息回复 {APPROVE} 或 {DENY}，"
             f"也可以 @我 发送：{APPROVE} {approval.number}"
+            f"；提问的人可以 {DENY}"
         )
     who = approval.caller.name or approval.caller.user_id
     lines = [f"{APPROVAL_HEAD} {approval.number} · {approval.run_id}】{who} 要我执行："]
@@ -123,10 +124,13 @@ class Approvals:
                 found = [w for w in found if w.number == int(head["number"])]
             if found:
                 return found[0]
-            if quoted.by_bot or not incoming.mentioned:
-                return NOT_WAITING
-            if quoted.text is None and here:
+            if quoted.text is None and not quoted.by_bot and incoming.mentioned and here:
                 return UNREADABLE
+            # The asker's own message is the other thing that names an approval. Whatever else is
+            # quoted, the yes is to that, and not to what happens to wait.
+            here = [waiting for waiting in here if waiting.question_id == quoted.message_id]
+            if not here or not incoming.mentioned:
+                return NOT_WAITING
         if decision.number is not None:
             for waiting in here:
                 if waiting.number == decision.number:

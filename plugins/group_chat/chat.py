@@ -331,8 +331,9 @@ class GroupChat:
         for cut_off in agent.unfinished:
             place = capture.place_of(cut_off.caller)
             if place is not None:
+                who = cut_off.caller.name or cut_off.caller.user_id
                 what = f"{cut_off.name}（{cut_off.target}）" if cut_off.target else cut_off.name
-                text = CUT_OFF.format(who=cut_off.caller.name, what=what, run=cut_off.run_id)
+                text = CUT_OFF.format(who=who, what=what, run=cut_off.run_id)
                 self._later(self._sender.say(place, text))
 
     def _later(self, work: Coroutine[Any, Any, object]) -> None:

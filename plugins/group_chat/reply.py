@@ -24,7 +24,7 @@ MAX_PARTS = 8
 messages, and an account that floods is banned."""
 
 NOTHING_LEFT = "这次没有得到可用的回答，请换个说法再问一次。"
-"""Instead of a reply that is nothing but marks (an empty table, a fence): it must not be silence."""
+"""Instead of a reply that is nothing but marks (an empty table, a fence): never silence."""
 CUT = "……（太长了，后面 {left} 字没有发出来，请把问题问得小一些）"
 
 
@@ -61,8 +61,9 @@ class Sender:
         """Send `text`, split where it is too long; the first part quotes.
 
         `verbatim` keeps it as it is and whole (an approval shows exactly what will be sent); any
-        other text is cut after `MAX_PARTS`. A part the other side refused ends it: what follows would be refused as well, and repeating into a
-        muted group gets accounts banned (NapCat #398).
+        other text is cut after `MAX_PARTS`. A part the other side refused ends it: what follows
+        would be refused as well, and repeating into a muted group gets accounts banned (NapCat
+        #398).
         """
         ids: list[str] = []
         limit = self._settings.reply_length

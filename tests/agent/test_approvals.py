@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sqlite3
+from dataclasses import replace
 
 import pytest
 
@@ -85,7 +86,7 @@ async def test_a_yes_that_comes_too_late_is_declined_and_the_run_still_waits(tmp
 async def test_the_wrong_person_is_declined_with_a_sentence(tmp_path, by):
     async with world(tmp_path, [PUSH, "推送好了。"], SEND) as w:
         suspended = await w.ask("发周报")
-        for approve in (True, False):
+        for approve in (True,) if by is MEMBER else (True, False):
             declined = await w.decide(suspended, approve, by)
             assert isinstance(declined, Declined)
             assert declined.sentence.endswith("。")
@@ -267,7 +268,7 @@ async def test_after_a_no_the_pushes_behind_it_are_not_run_either(tmp_path):
         assert w.last_text().count("[status=denied") == 2
 
 
-async def test_numbers_are_counted_per_place_and_reused(tmp_path):
+async def test_numbers_are_counted_per_place_and_not_reused_right_away(tmp_path):
     async with world(tmp_path, [PUSH] * 5, SEND) as w:
         asks = [await w.ask("发", conversation_id=str(n)) for n in range(3)]
         elsewhere = await w.ask("发", OTHER_ADMIN)
@@ -277,7 +278,7 @@ async def test_numbers_are_counted_per_place_and_reused(tmp_path):
         assert w.agent.pending(MEMBER) == []
         assert [one.number for one in w.agent.pending(OTHER_ADMIN)] == [1]
         await w.agent.stop(asks[1].approval.id)
-        assert (await w.ask("发", conversation_id="9")).approval.number == 2
+        assert (await w.ask("发", conversation_id="9")).approval.number == 4
 
 
 async def test_a_waiting_run_can_be_stopped(tmp_path):
@@ -321,3 +322,107 @@ async def test_an_approval_that_cannot_be_stored_is_not_asked(tmp_path):
         assert finished.status == "failed"
         assert "send（销售群）：没有执行" in finished.text
         assert w.agent.waiting() == []
+
+
+async def test_the_asker_takes_their_own_call_back(tmp_path):
+    async with world(tmp_path, [PUSH, "好，没有推送。"], SEND) as w:
+        suspended = await w.ask("发周报")
+        assert (await w.decide(suspended, False, MEMBER)).text == "好，没有推送。"
+        assert "提问的人自己取消了" in w.last_text()
+        assert w.effects == []
+
+
+async def test_a_member_in_private_is_told_at_once_that_nobody_there_can_approve(tmp_path):
+    alone = replace(MEMBER, group_id=None)
+    async with world(tmp_path, [PUSH, "这里没有人能确认，没有推送。"], SEND) as w:
+        finished = await w.ask("发周报", alone)
+        assert isinstance(finished, Finished)
+        assert "私聊里没有人能确认" in w.last_text()
+        assert (w.agent.waiting(), w.effects) == ([], [])
+
+
+async def test_why_a_yes_is_needed_is_kept_over_a_restart(tmp_path):
+    async with world(tmp_path, [PUSH], SEND) as w:
+        suspended = await w.ask("发周报")
+        assert "影响群外" in suspended.approval.reason
+        state_dir = w.settings.state_dir
+    async with world(tmp_path, [], SEND) as w:
+        assert w.agent.waiting() == [suspended]
+    tampered(state_dir, lambda row: row["approval"].pop("reason"))  # as an earlier version wrote it
+    async with world(tmp_path, ["推送好了。"], SEND) as w:
+        assert w.agent.waiting()[0].approval.reason == ""
+        assert (await w.decide(suspended, True)).text == "推送好了。"
+
+
+def audited(state_dir):
+    found = []
+    for path in sorted(state_dir.glob("audit/*/*.jsonl")):
+        found += [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    return [line for line in found if line.get("tool") == "send"]
+
+
+@pytest.mark.parametrize(
+    ("by", "approve", "kind", "decision"),
+    [
+        (ADMIN, True, "intent", ("yes", "1002")),
+        (BOSS, False, "call", ("no", "1003")),
+        (MEMBER, False, "call", ("no", "1001")),
+        (None, False, "call", ("expired", "")),
+    ],
+)
+async def test_the_audit_says_who_decided(tmp_path, by, approve, kind, decision):
+    async with world(tmp_path, [PUSH, "好。"], SEND) as w:
+        suspended = await w.ask("发周报")
+        if by is None:
+            await w.agent.expire(suspended.approval.id)
+        else:
+            await w.decide(suspended, approve, by)
+        state_dir = w.settings.state_dir
+    (line,) = audited(state_dir)
+    assert (line["kind"], line["user"], line["run"]) == (kind, "1001", suspended.run_id)
+    assert (line["decision"], line["decided_by"]) == decision
+    assert line.get("status", "denied") == "denied"
+
+
+async def test_a_yes_that_no_longer_counts_is_audited_as_not_run(tmp_path):
+    async with world(tmp_path, [PUSH], SEND) as w:
+        suspended = await w.ask("发周报")
+    toml = '[tools.send]\nwho = "superuser"\n'
+    async with world(tmp_path, ["没有推送。"], SEND, toml=toml) as w:
+        await w.decide(suspended, True, BOSS)
+        state_dir = w.settings.state_dir
+    (line,) = audited(state_dir)
+    assert (line["kind"], line["status"], line["decision"]) == ("call", "denied", "yes")
+    assert line["decided_by"] == "1003"
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("approval", "expires_at"), "soon"),
+        (("question_at",), "x"),
+        (("round",), None),
+        (("seconds_left",), []),
+        (("done",), [{"name": "send"}]),
+        (("done",), "abc"),
+        (("withdrawn",), "because"),
+        (("conversation",), [5]),
+    ],
+)
+async def test_a_stored_run_with_something_else_in_it_runs_nothing_and_is_said(
+    tmp_path, path, value
+):
+    async with world(tmp_path, [PUSH], SEND) as w:
+        suspended = await w.ask("发周报")
+    with sqlite3.connect(w.settings.state_dir / STATE_FILE) as database:
+        data = json.loads(database.execute("SELECT data FROM suspended").fetchone()[0])
+        within = data
+        for key in path[:-1]:
+            within = within[key]
+        within[path[-1]] = value
+        database.execute("UPDATE suspended SET data = ?", [json.dumps(data).encode()])
+    database.close()
+    async with world(tmp_path, [], SEND) as w:
+        end = await w.decide(suspended, True)
+        assert isinstance(end, Declined) or end.status == "failed"
+        assert w.effects == []

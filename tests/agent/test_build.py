@@ -10,6 +10,7 @@ from chathands.store import STATE_FILE
 from chathands.toolbox import CallStarted, Redactor, open_audit
 from chathands.upstreams.scripted import Scripted
 from tests.agent.kit import MEMBER, NOTE, NOW, READ, block, system_text, world
+from tests.standins.loopback_http import LoopbackServer, Response
 from tests.toolbox.kit import HEAD, settings_in, write
 
 
@@ -149,3 +150,28 @@ async def test_what_an_earlier_process_did_not_finish_is_there_to_be_told(tmp_pa
     async with build_agent(settings, upstream=Scripted([])) as agent:
         (cut_off,) = agent.unfinished
     assert (cut_off.run_id, cut_off.name, cut_off.target) == ("A7F3-09", "send", "销售群")
+
+
+FETCH = """
+@tool(side_effect="none", timeout=10)
+async def fetch(ctx: ToolContext, url: Annotated[str, Field(description="地址")]) -> str:
+    \"\"\"读取。\"\"\"
+    return (await ctx.http().get(url)).text
+"""
+
+
+async def test_requests_of_tools_pass_the_proxy_by_for_this_machine_and_log_no_query(
+    tmp_path, monkeypatch, caplog
+):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    caplog.set_level("INFO")
+    async with LoopbackServer(lambda _: Response(body=b"here")) as server:
+        address = f"{server.url}/robot/send?access_token=abc123"
+        async with world(tmp_path, [block("fetch", url=address), "好。"], FETCH) as w:
+            await w.ask("读一下")
+            assert "here" in w.last_text()
+    assert "/robot/send" in caplog.text
+    assert "abc123" not in caplog.text

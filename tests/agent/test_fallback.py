@@ -79,3 +79,11 @@ def test_a_stopped_run_that_changed_nothing_says_so():
 def test_every_reason_to_give_up_has_a_sentence():
     for reason in Reason:
         assert fallback.given_up(reason).endswith("。")
+
+
+def test_what_is_said_of_an_unbacked_claim_is_true_beside_something_that_did_happen():
+    done = [entry("note", "ok", target="买菜", side_effect="local")]
+    text = fallback.account(fallback.given_up(Reason.UNBACKED_CLAIM), done, [], "A7F3-09")
+    assert "note（买菜）：已完成" in text
+    assert "没有任何操作" not in text
+    assert "没有找到对应的成功操作" in text

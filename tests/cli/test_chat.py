@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from chathands.toolbox import Caller
+from chathands.toolbox.audit import open_audit
+from chathands.toolbox.redact import Redactor
 from tests.standins.dingtalk import DingTalk
 from tests.standins.model_server import ModelServer
 
@@ -59,6 +62,7 @@ async def test_a_piped_yes_approves_and_the_rehearsal_shows_the_push(project):
         code, out, _ = await chathands(project, "chat", "--model-url", model.url, lines=lines)
     assert code == 0
     assert "目标：演示群" in out
+    assert "原因：" in out[: out.index("已确认")]
     assert out.index("合计见表") < out.index("已确认") < out.index("演练")
     assert "不客气。" in out
 
@@ -138,6 +142,11 @@ async def test_tools_are_listed_and_a_broken_file_is_named(project):
     assert "broken.py:1" in err
 
 
+async def test_without_any_trail_the_audit_is_not_called_whole(project):
+    code, out, _ = await chathands(project, "audit")
+    assert (code, out.strip()) == (0, "还没有审计记录")
+
+
 async def test_the_audit_is_whole_after_a_push_and_not_after_an_edit(project):
     async with ModelServer([PUSH, "好了。"]) as model:
         await chathands(project, "chat", "发", "--model-url", model.url, lines="确认\n")
@@ -147,3 +156,30 @@ async def test_the_audit_is_whole_after_a_push_and_not_after_an_edit(project):
     segment.write_text(segment.read_text("utf-8").replace("合计", "改过"), "utf-8")
     code, _, _ = await chathands(project, "audit")
     assert code == 1
+
+
+async def test_a_push_that_a_crash_cut_off_is_told_to_whoever_starts_next(project):
+    trail = open_audit(project / "state", Redactor())
+    await trail.intent(
+        Caller("1001", "2001"), "A7F3-09", "send_dingtalk_message", {}, target="销售群"
+    )
+    trail.close()
+    async with ModelServer(["好的。"]) as model:
+        _, _, err = await chathands(project, "chat", "你好", "--model-url", model.url)
+    assert "send_dingtalk_message（销售群）" in err
+    assert "A7F3-09" in err
+
+
+async def test_a_model_cannot_move_the_cursor(project):
+    async with ModelServer(["第一行\x1b[1A\x1b[2K第二行"]) as model:
+        _, out, _ = await chathands(project, "chat", "你好", "--model-url", model.url)
+    _, shown, _ = await chathands(project, "trace", "last")
+    assert "\x1b" not in out + shown
+    assert "第二行" in out
+
+
+async def test_numbers_out_of_range_are_refused_in_one_sentence(project):
+    for arguments in (("trace", "list", "9" * 20), ("serve", "--port", "99999")):
+        code, _, err = await chathands(project, *arguments)
+        assert code == 2
+        assert "Traceback" not in err

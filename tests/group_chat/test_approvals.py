@@ -88,8 +88,53 @@ async def test_a_yes_by_mention_with_or_without_the_number(tmp_path):
         await asked(chat)
         await chat.says("确认", user="5", role="admin")
         await asked(chat)
-        await chat.says("确认 1", user="5", role="admin")
+        await chat.says("确认 2", user="5", role="admin")
         assert len(chat.pushed) == 2
+
+
+@virtual
+async def test_a_late_number_is_not_a_yes_to_something_newer(tmp_path):
+    other = action("push", robot="运营群", content="十月")
+    async with chatting(tmp_path, [PUSH, "没有推送。", other]) as chat:
+        await asked(chat)
+        await chat.says("取消 1", user="5", role="admin")
+        await asked(chat)
+        await chat.says("确认 1", user="6", role="admin")
+        assert chat.pushed == []
+        assert "没有编号 1" in chat.line.texts[-1]
+
+
+@virtual
+async def test_the_message_says_why_a_yes_is_needed(tmp_path):
+    repaired = PUSH.replace("}\n```", "\n```")  # its last brace is missing
+    async with chatting(tmp_path, [repaired]) as chat:
+        await asked(chat)
+        (reason,) = [line for line in chat.line.texts[-1].split("\n") if line.startswith("原因：")]
+        assert "影响群外" in reason
+        assert "修复" in reason
+
+
+@virtual
+async def test_the_asker_may_take_it_back_but_not_say_yes(tmp_path):
+    async with chatting(tmp_path, [PUSH, NOT_DONE]) as chat:
+        notice = await asked(chat)
+        assert "提问的人可以 取消" in chat.line.texts[-1]
+        await chat.says("确认", quoted=notice)
+        assert "管理员" in chat.line.texts[-1]
+        await chat.says("取消", user="2", quoted=notice)
+        assert len(chat.line.sent) == 2
+        await chat.says("取消", quoted=notice)
+        assert chat.line.texts[-1] == NOT_DONE
+        assert chat.pushed == []
+
+
+@virtual
+async def test_a_member_in_private_is_answered_at_once_and_asked_nothing(tmp_path):
+    async with chatting(tmp_path, [PUSH, "私聊里没有人能确认，没有推送。"]) as chat:
+        await chat.says("推送", group=None)
+        assert chat.line.texts == ["私聊里没有人能确认，没有推送。"]
+        assert "群管理员" in chat.model.requests[-1].messages[-1].content
+        assert chat.pushed == []
 
 
 @virtual
@@ -162,6 +207,37 @@ async def test_quoting_something_else_means_nothing_that_waits(tmp_path):
         await chat.says("确认", user="5", role="admin", quoted="b1")
         assert chat.line.texts[-1] == NOT_WAITING
         assert chat.pushed == []
+
+
+@virtual
+async def test_quoting_somebody_elses_message_means_only_what_was_asked_there(tmp_path):
+    async with chatting(tmp_path, [PUSH, DONE]) as chat:
+        await asked(chat)
+        for word in ("确认", "取消"):
+            beside = Quoted("m99", "周末去哪", sender="乙")
+            await chat.says(word, user="5", role="admin", quoted=beside)
+            assert chat.line.texts[-1] == NOT_WAITING
+        assert chat.pushed == []
+        question = Quoted("m1", "推送", sender="user1")
+        await chat.says("确认", user="5", role="admin", quoted=question)
+        assert len(chat.pushed) == 1
+
+
+@virtual
+async def test_a_request_that_could_not_be_shown_in_time_is_not_shown_afterwards(tmp_path):
+    async with chatting(tmp_path, [PUSH, NOT_DONE]) as chat:
+        chat.line.fates = [Fate.DOWN] * 3
+
+        async def later(bot_id: str, *, seconds: float) -> bool:
+            await asyncio.sleep(min(70, seconds))  # reconnected when the time is up
+            return seconds > 70
+
+        chat.line.connected = later  # type: ignore[method-assign]
+        await chat.says("推送")
+        await asyncio.sleep(300)
+        assert chat.pushed == []
+        assert chat.line.texts[-1] == NOT_DONE
+        assert sum("待确认" in text for text in chat.line.texts) == chat.line.texts.index(NOT_DONE)
 
 
 @virtual

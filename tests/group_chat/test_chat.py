@@ -7,17 +7,19 @@ import re
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from chathands.emulation.outcome import ModelRequest
 from chathands.errors import LocalModelError
 from chathands.settings import GroupSettings, Settings
-from chathands.toolbox import Caller
+from chathands.toolbox import Caller, Redactor, open_audit
 from chathands.toolbox.audit import Unfinished
 from chathands.upstreams.scripted import HANG, Scripted
 from plugins.group_chat.chat import GREETING, NOTHING_TO_STOP, RESTARTING, STOPPED_EARLY
 from plugins.group_chat.lifecycle import Engine
 from plugins.group_chat.messages import Fate, Quoted
 from tests.group_chat.kit import PUSH, Chat, PlayedLine, chatting
-from tests.support.virtual_clock import virtual
+from tests.support.virtual_clock import real_time, virtual
 
 
 def echo(request: ModelRequest) -> str:
@@ -347,3 +349,16 @@ async def test_who_asked_for_what_a_crash_cut_off_is_told_at_the_next_start(tmp_
         (text,) = await chat.line.so_many(1)
         assert all(part in text for part in ("user1", "push（销售群）", "不确定", "A7F3-09"))
         assert chat.line.sent[0].place.group_id == "700"
+
+
+@pytest.mark.parametrize(("name", "said"), [("小明", "小明："), ("", "1：")])
+@virtual
+async def test_who_is_told_of_what_a_crash_cut_off_is_called_by_name(tmp_path, name, said):
+    asker = Caller("1", "700", "member", name, "qq", "10000")
+    with real_time():
+        audit = open_audit(tmp_path / "state", Redactor())
+        await audit.intent(asker, "A7F3-09", "push", {"robot": "销售群"}, target="销售群")
+        audit.close()
+    async with chatting(tmp_path, []) as chat:
+        (text,) = await chat.line.so_many(1)
+        assert text.startswith(f"{said}我上次退出时正在执行 push（销售群）")

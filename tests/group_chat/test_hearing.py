@@ -145,6 +145,8 @@ async def test_a_message_reported_twice_is_heard_once(hear):
         {"sender": {"user_id": "1", "age": "?", "role": "member", "title": {"a": 1}}},
         {"message": [at(BOT), {"type": "shake", "data": None}, text("你好"), "junk", {"data": {}}]},
         {"message": at(BOT), "raw_message": "x"},
+        {"message": [at(BOT), {"type": "text", "data": {"text": None}}, text("你好")]},
+        {"message": [at(BOT), text("你"), {"type": "text", "data": {"text": 5}}, text("好")]},
     ],
     ids=str,
 )
@@ -212,6 +214,17 @@ async def test_an_answer_of_get_msg_the_adapter_cannot_read_is_read_here(hear):
         ("get_msg", get_msg(77, 1.0), odd),
     )
     assert incoming.quoted == Quoted("77", "九月[表情]卖了", "阿达")
+
+
+@pytest.mark.parametrize("message", [5, None, True, [{"type": "text", "data": None}]], ids=str)
+async def test_junk_from_get_msg_does_not_cost_the_mention(hear, message):
+    answer = stored(77, message)
+    again = [] if isinstance(message, list) else [("get_msg", get_msg(77, 1.0), answer)]
+    incoming = await hear(
+        group_payload([reply(77), ME, text(" 总结一下")]), ("get_msg", get_msg(77), answer), *again
+    )
+    assert incoming.text == "总结一下"
+    assert not incoming.quoted.text
 
 
 async def test_quoting_the_bot_is_meant_for_it_but_is_no_mention(hear):

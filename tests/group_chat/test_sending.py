@@ -21,7 +21,7 @@ from nonebug import App
 from chathands.settings import GroupSettings
 from plugins.group_chat.messages import Fate, Outgoing, Place, Sent
 from plugins.group_chat.onebot_v11 import PLATFORM, OneBotLine
-from plugins.group_chat.reply import Sender
+from plugins.group_chat.reply import NOTHING_LEFT, Sender
 from tests.group_chat.events import BOT, GROUP
 
 HERE = Place(PLATFORM, str(BOT), str(GROUP), "1")
@@ -135,6 +135,26 @@ async def test_long_replies_go_out_in_parts_and_only_the_first_quotes():
     assert all(len(m.text) <= 200 for m in line.sent)
     assert "\n".join(m.text for m in line.sent) == text
     assert len(receipt.ids) == len(line.sent)
+
+
+async def test_a_model_that_never_ends_does_not_flood_the_group():
+    line = FakeLine()
+    await sender(line).say(HERE, "永远不停。" * 2000)
+    assert len(line.sent) == 8
+    assert "后面 8400 字没有发出来" in line.sent[-1].text
+
+
+async def test_an_approval_is_shown_whole_however_long():
+    line = FakeLine()
+    await sender(line).say(HERE, "字" * 2000, verbatim=True)
+    assert "".join(m.text for m in line.sent) == "字" * 2000
+
+
+@pytest.mark.parametrize("text", ["```", "| |\n|---|\n", "\x00\x1b", " \n"])
+async def test_a_reply_of_nothing_but_marks_is_not_silence(text):
+    line = FakeLine()
+    await sender(line).say(HERE, text, quote="55")
+    assert [(m.text, m.quote) for m in line.sent] == [(NOTHING_LEFT, "55")]
 
 
 async def test_markdown_is_made_plain_but_an_approval_is_shown_as_it_is():

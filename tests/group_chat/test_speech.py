@@ -80,6 +80,10 @@ def test_splitting_loses_nothing_but_blanks_and_keeps_the_limit(text: str, limit
     assert "".join("".join(parts).split()) == "".join(text.split())
 
 
+def test_control_characters_and_half_an_emoji_are_left_out():
+    assert plain("好\x00的\x1b[31m\ud83d，完\r\n\t了") == "好的[31m，完\n\t了"
+
+
 @given(st.text(alphabet="ab|-:*`#[]()\n <br>~\\", max_size=300))
 def test_any_text_can_be_made_plain(text: str):
     plain(text)

@@ -212,3 +212,38 @@ async def test_a_token_is_held_to_its_models_and_rate():
             for token in ("a", "b", "b")
         ]
     assert statuses == [403, 200, 429]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_client_that_hangs_up_ends_the_request_to_the_model(stream):
+    raw = json.dumps(body(stream=stream)).encode()
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(raw)}\r\n\r\n"
+    async with gateway([Reply("字" * 4000, delay=0.05)]) as (client, model):
+        _, writer = await asyncio.open_connection("127.0.0.1", client.base_url.port)
+        writer.write(head.encode() + raw)
+        await model.asked.wait()
+        writer.transport.abort()
+        async with asyncio.timeout(3):
+            await model.hung_up.wait()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_lone_surrogate_in_what_is_repeated_does_not_break_the_reply(stream):
+    raw = json.dumps(body(model="m\ud800", stream=stream))  # as an escape, which is valid JSON
+    async with gateway(["好"]) as (client, _):
+        response = await client.post("/v1/chat/completions", content=raw)
+    assert response.status_code == 200
+    assert '"m?"' in response.text
+
+
+async def test_arguments_nested_without_end_are_kept_as_text_in_history():
+    wild = {"id": "c1", "function": {"name": "lookup", "arguments": "[" * 100_000}}
+    history = [
+        {"role": "user", "content": "北京怎么样"},
+        {"role": "assistant", "tool_calls": [wild]},
+        {"role": "tool", "tool_call_id": "c1", "content": "晴"},
+    ]
+    async with gateway(["晴天。"]) as (client, _):
+        request = body(messages=history, tools=TOOLS)
+        response = await client.post("/v1/chat/completions", json=request)
+    assert response.status_code == 200

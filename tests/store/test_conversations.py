@@ -1,9 +1,10 @@
 import asyncio
+import sqlite3
 
 import pytest
 
 from chathands.conversation import Message, Status, ToolCall, ToolResult
-from chathands.store import open_store
+from chathands.store import STATE_FILE, open_store
 from chathands.store.conversations import KEPT_ROUNDS
 
 
@@ -85,3 +86,13 @@ async def test_a_cancelled_append_is_whole_or_absent(store):
     await asyncio.wait(tasks)
     for one in await store.conversations.load_rounds("c", 10):
         assert one == a_round("x")
+
+
+async def test_a_round_that_cannot_be_read_is_left_out(tmp_path, store, caplog):
+    await store.conversations.append("c", a_round("甲"))
+    with sqlite3.connect(tmp_path / STATE_FILE) as database:
+        database.execute("UPDATE rounds SET messages = x'ff'")
+    database.close()
+    await store.conversations.append("c", a_round("乙"))
+    assert await store.conversations.load("c", 6) == a_round("乙")
+    assert "left out" in caplog.text

@@ -1,8 +1,10 @@
 import asyncio
+import sqlite3
+from dataclasses import replace
 
 import pytest
 
-from chathands.store import SuspendedRow, open_store
+from chathands.store import STATE_FILE, SuspendedRow, open_store
 
 
 @pytest.fixture
@@ -66,3 +68,42 @@ async def test_a_cancelled_taker_does_not_leave_it_half_taken(store):
     task.cancel()
     await asyncio.wait([task])
     assert await store.suspended.list() == list(store.suspended.rows)
+
+
+def at(number: int, *, created: float, place: str = "qq:1:42") -> SuspendedRow:
+    one = row(f"{place}#{number}@{created}", created=created, number=number)
+    return replace(one, place=place)
+
+
+async def test_a_number_rests_for_an_hour_after_its_approval_ended(store):
+    first = at(store.suspended.free_number("qq:1:42", 0), created=0)
+    await store.suspended.put(first)
+    assert store.suspended.free_number("qq:1:42", 1e6) == 2  # it still waits
+    await store.suspended.take(first.approval_id, now=2000.0)  # expired late: it was not running
+    assert store.suspended.free_number("qq:1:42", 2000.0) == 2
+    assert store.suspended.free_number("qq:1:43", 2000.0) == 1
+    assert store.suspended.free_number("qq:1:42", 5599.0) == 2
+    assert store.suspended.free_number("qq:1:42", 5600.0) == 1
+
+
+async def test_numbers_rest_over_a_restart(tmp_path):
+    async with await open_store(tmp_path) as store:
+        await store.suspended.put(at(1, created=0))
+        await store.suspended.put(at(2, created=0))
+        await store.suspended.take(at(1, created=0).approval_id, now=30.0)
+    async with await open_store(tmp_path) as store:
+        assert store.suspended.free_number("qq:1:42", 100.0) == 3
+        await store.suspended.take(at(2, created=0).approval_id, now=9000.0)
+        assert store.suspended.free_number("qq:1:42", 9000.0) == 1
+
+
+@pytest.mark.parametrize("data", [b"\xff", "{}", 5, b"[" * 100_000])
+async def test_one_that_cannot_be_read_does_not_keep_the_rest_from_starting(tmp_path, data):
+    async with await open_store(tmp_path) as store:
+        await store.suspended.put(row("a"))
+        await store.suspended.put(row("b", created=2.0, number=2))
+    with sqlite3.connect(tmp_path / STATE_FILE) as database:
+        database.execute("UPDATE suspended SET data = ? WHERE approval_id = 'a'", [data])
+    database.close()
+    async with await open_store(tmp_path) as store:
+        assert [one.approval_id for one in store.suspended.rows] == ["b"]

@@ -19,7 +19,7 @@ OWNER = Caller("1004", "2001", "owner", "", "onebot11", "9")
 def approval(caller: Caller = MEMBER) -> Approval:
     sending = call("send", robot="甲", content="一")
     pending = PendingCall(
-        sending, call_hash(caller, "send", sending.arguments), "甲", "正文：一", ""
+        sending, call_hash(caller, "send", sending.arguments), "甲", "正文：一", "要对外发送。"
     )
     return Approval.ask(pending, number=2, run_id="A7F3-09", caller=caller, now=1000.0, seconds=60)
 
@@ -43,11 +43,12 @@ def test_the_hash_is_bound_to_person_place_tool_and_arguments():
 
 def test_an_approval_carries_what_is_decided_and_when_it_expires():
     asked = approval()
-    assert (asked.number, asked.run_id, asked.target, asked.shown) == (
+    assert (asked.number, asked.run_id, asked.target, asked.shown, asked.reason) == (
         2,
         "A7F3-09",
         "甲",
         "正文：一",
+        "要对外发送。",
     )
     assert not asked.expired(1059.9)
     assert asked.expired(1060)
@@ -105,3 +106,14 @@ def test_in_private_nobody_else_may():
     assert may_decide(asked, stranger, Policy()) is not None
     assert may_decide(asked, replace(MEMBER, group_id=None), rule("asker")) is None
     assert may_decide(asked, replace(MEMBER, group_id=None), Policy()) is not None
+
+
+@pytest.mark.parametrize("group", ["2001", None])
+@pytest.mark.parametrize("approve", ["admin", "superuser"])
+def test_the_asker_may_always_take_it_back_and_no_other_member(group: str | None, approve: Any):
+    asker = replace(MEMBER, group_id=group)
+    asked = approval(asker)
+    assert may_decide(asked, asker, rule(approve), approve=False) is None
+    assert may_decide(asked, asker, rule(approve), approve=True) is not None
+    for other in (replace(OTHER, group_id=group), replace(asker, platform="http")):
+        assert may_decide(asked, other, rule(approve), approve=False) is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -16,8 +17,8 @@ from typing import Any
 import pytest
 
 from chathands.conversation import Status
-from chathands.toolbox import journal
-from chathands.toolbox.audit import Audit, open_audit, verify
+from chathands.toolbox import Decision, journal
+from chathands.toolbox.audit import Audit, has_trail, open_audit, verify
 from chathands.toolbox.redact import Redactor
 from tests.toolbox.kit import ADMIN, BOSS, MEMBER, READ, SEND, bench, call
 
@@ -99,10 +100,43 @@ async def test_an_approved_call_is_marked_so(tmp_path: Path):
         scope = box.scope(BOSS)
         sending = call("send", robot="甲", content="一")
         pending = (await box.run(sending, scope=scope)).pending
-        await box.run(sending, scope=scope, granted=frozenset({pending.call_hash}))
-    assert [line["approved"] for line in lines(tmp_path / "state") if line["kind"] == "intent"] == [
-        True
-    ]
+        granted = frozenset({pending.call_hash})
+        await box.run(sending, scope=scope, granted=granted, granted_by="1002")
+    (intent,) = [line for line in lines(tmp_path / "state") if line["kind"] == "intent"]
+    assert intent["approved"] is True
+    assert (intent["decision"], intent["decided_by"]) == ("yes", "1002")
+
+
+@pytest.mark.parametrize("decision", [Decision("no", "1002"), Decision("expired")])
+async def test_a_no_and_nobody_s_answer_leave_a_line(tmp_path: Path, decision: Decision):
+    with bench(tmp_path, SEND) as box:
+        scope = box.scope()
+        asked = await box.run(
+            call("send", "1", robot="甲", content="一"),
+            call("send", "2", robot="乙", content="一"),
+            scope=scope,
+        )
+        box.executor.deny(asked.remaining, scope, "没有执行。", decision)
+    _, denied, behind = lines(tmp_path / "state")
+    assert (denied["kind"], denied["tool"], denied["status"]) == ("call", "send", "denied")
+    assert (denied["decision"], denied["decided_by"]) == (decision.answer, decision.by)
+    assert denied["arguments"] == {"robot": "甲", "content": "一"}
+    assert behind["status"] == "denied"
+    assert "decision" not in behind
+
+
+async def test_lines_name_who_asked(tmp_path: Path):
+    with bench(tmp_path, READ) as box:
+        await box.run(call("look", what="x"))
+    assert lines(tmp_path / "state")[-1]["name"] == "小明"
+
+
+def test_a_trail_that_was_removed_whole_is_not_one_that_never_was(tmp_path: Path):
+    assert (has_trail(tmp_path), verify(tmp_path)) == (False, [])
+    opened(tmp_path).close()
+    assert (has_trail(tmp_path), verify(tmp_path)) == (True, [])
+    shutil.rmtree(tmp_path / "audit")
+    assert "gone" in verify(tmp_path)[0]
 
 
 async def test_secrets_in_arguments_are_hidden_by_value_and_by_name(tmp_path: Path):
@@ -238,10 +272,11 @@ async def test_an_intent_without_outcome_is_unknown_at_the_next_start_and_only_t
     tmp_path: Path,
 ):
     audit = opened(tmp_path)
-    await audit.intent(MEMBER, "R7", "send", {"content": "一"}, target="销售群", approved=True)
+    await audit.intent(MEMBER, "R7", "send", {"content": "一"}, target="销售群")
     audit.close()
     (left,) = opened_and_closed(tmp_path)
     assert (left.run_id, left.name, left.target) == ("R7", "send", "销售群")
+    assert left.caller.name == "小明"
     assert left.caller.conversation_id == MEMBER.conversation_id
     assert opened_and_closed(tmp_path) == ()
     assert [(line["kind"], line.get("status")) for line in lines(tmp_path)] == [
@@ -306,3 +341,37 @@ async def test_lone_surrogates_in_arguments_do_not_stop_the_trail(tmp_path: Path
     audit.close()
     assert lines(tmp_path)[-1]["arguments"] == {"a": "\udfff"}
     assert verify(tmp_path) == []
+
+
+def test_two_processes_that_start_together_seal_with_one_key(tmp_path: Path):
+    # The first of them stands between making the key's file and filling it.
+    real, second = os.write, []
+
+    def slow(descriptor: int, data: bytes) -> int:
+        if not second:
+            second.append(None)
+            second.append(opened(tmp_path))
+        return real(descriptor, data)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "write", slow)
+        first = opened(tmp_path)
+    first.close()
+    second[1].close()
+    assert verify(tmp_path) == []
+    assert [path.name for path in tmp_path.glob("audit.key*")] == ["audit.key"]
+
+
+def test_a_cut_key_seals_nothing(tmp_path: Path):
+    (tmp_path / "audit.key").write_bytes(b"")
+    with pytest.raises(OSError, match="cut"):
+        opened(tmp_path)
+
+
+def test_an_intent_without_a_time_is_unfinished_all_the_same(tmp_path: Path):
+    opened(tmp_path).close()
+    line = {"seq": 2, "prev": "", "seal": "", "kind": "intent", "run": "R1", "time": "zz"}
+    with next((tmp_path / "audit").rglob("*.jsonl")).open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    (left,) = opened_and_closed(tmp_path)
+    assert (left.run_id, left.time) == ("R1", 0.0)

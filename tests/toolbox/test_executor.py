@@ -51,6 +51,21 @@ async def gives(what: Annotated[str, Field(description="什么")]) -> str:
             "data": {"乙": 1, "甲": [2]}, "dirty": "a\\x00b\\x1b[2J\\ud800c\\n\\t好",
             "secret": "钥匙是 sk-live-0123456789"}[what]
 
+@tool(side_effect="outward")
+async def gives_odd(what: Annotated[str, Field(description="什么")]) -> str:
+    \"\"\"给出写不成文字的东西。\"\"\"
+    if what == "number":
+        return 10**5000
+    if what == "deep":
+        nested = []
+        for _ in range(100_000):
+            nested = [nested]
+        return nested
+    class Broken:
+        def __repr__(self):
+            raise ValueError("no text")
+    return Broken()
+
 @tool(side_effect="none", deterministic=False)
 async def summarise(text: Annotated[str, Field(description="原文")]) -> str:
     \"\"\"总结。\"\"\"
@@ -200,6 +215,14 @@ async def test_results_are_text_whatever_the_tool_returned(box: Bench):
     assert (await one(box, call("gives", what="none"))).content == ""
     assert (await one(box, call("gives", what="data"))).content == '{"乙": 1, "甲": [2]}'
     assert (await one(box, call("gives", what="dirty"))).content == "ab[2J?c\n\t好"
+
+
+@pytest.mark.parametrize("what", ["number", "deep", "broken"])
+async def test_a_result_that_cannot_be_written_out_is_the_tools_own_fault(box: Bench, what: str):
+    scope = box.scope()
+    result = await one(box, call("gives_odd", what=what), scope=scope)
+    assert result.status is Status.UNKNOWN
+    assert scope.done[0]["started"]
 
 
 async def test_secrets_of_the_settings_do_not_get_into_results(box: Bench):

@@ -131,6 +131,7 @@ def test_old_generations_leave_memory_when_nobody_needs_them(settings: Settings)
         ("import json\n\nraise RuntimeError('坏了')\n", 3, "坏了"),
         ("\nimport no_such_module_at_all\n", 2, "no_such_module_at_all"),
         ("import sys\nsys.exit(1)\n", 2, "SystemExit"),
+        ("import asyncio\nraise asyncio.CancelledError\n", 2, "CancelledError"),
         ("from ._nothing import x\n", 1, "_nothing"),
     ],
 )

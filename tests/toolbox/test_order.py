@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chathands.conversation import Status
+from chathands.toolbox import Decision
 from tests.support.virtual_clock import virtual
-from tests.toolbox.kit import NOTE, READ, SEND, Bench, bench, call
+from tests.toolbox.kit import BOSS, MEMBER, NOTE, READ, SEND, Bench, bench, call
 
 
 @pytest.fixture
@@ -177,22 +179,39 @@ async def test_a_no_denies_that_call_and_those_after_it_and_is_not_asked_again(a
     scope = asking.scope()
     sending = call("send", robot="甲", content="一")
     first = await asking.run(sending, call("note", text="二"), scope=scope)
-    second = await asking.run(
-        *first.remaining, scope=scope, denied=frozenset({first.pending.call_hash})
-    )
+    second = asking.executor.deny(first.remaining, scope, "没有同意。", Decision("no", "1002"))
     assert statuses(second) == ["denied", "denied"]
-    assert "没有同意" in second.results[0].content
+    assert second.results[0].content == "没有同意。"
     again = await asking.run(sending, scope=scope)
     assert (again.pending, statuses(again)) == (None, ["denied"])
     assert asking.effects == []
 
 
-async def test_a_no_wins_over_a_yes(asking: Bench):
+async def test_a_no_is_to_the_call_as_it_takes_effect(asking: Bench):
+    """The same call with a default written out is not asked about again."""
     scope = asking.scope()
     first = await asking.run(call("send", robot="甲", content="一"), scope=scope)
-    both = frozenset({first.pending.call_hash})
-    batch = await asking.run(*first.remaining, scope=scope, granted=both, denied=both)
-    assert statuses(batch) == ["denied"]
+    asking.executor.deny(first.remaining, scope, "没有同意。", Decision("no", "1002"))
+    batch = await asking.run(call("send", robot="甲", content="一", seconds=0), scope=scope)
+    assert (batch.pending, statuses(batch)) == (None, ["denied"])
+
+
+async def test_in_private_where_the_asker_has_no_say_nobody_is_asked(tmp_path: Path):
+    alone = replace(MEMBER, group_id=None)
+    sending = call("send", robot="甲", content="一")
+    with bench(tmp_path, SEND, NOTE) as box:
+        scope = box.scope(alone)
+        batch = await box.run(sending, call("note", text="二"), scope=scope)
+        assert (batch.pending, statuses(batch)) == (None, ["denied", "denied"])
+        why = batch.results[0].content
+        assert all(part in why for part in ("没有执行", "群管理员", "超级用户", "群里"))
+        again = await box.run(sending, scope=scope)
+        assert (again.pending, statuses(again)) == (None, ["denied"])
+        boss = replace(BOSS, group_id=None)
+        assert (await box.run(sending, scope=box.scope(boss))).pending is not None
+        assert box.effects == []
+    with bench(tmp_path, SEND, toml='[tools.send]\napprove = "asker"') as box:
+        assert (await box.run(sending, scope=box.scope(alone))).pending is not None
 
 
 async def test_a_read_the_policy_asks_about_waits_while_the_others_answer(tmp_path: Path):
@@ -214,8 +233,6 @@ async def test_a_read_the_policy_asks_about_waits_while_the_others_answer(tmp_pa
 
 
 async def test_a_repaired_outward_call_says_so_when_it_asks(asking: Bench):
-    from dataclasses import replace
-
     sending = replace(call("send", robot="甲", content="一"), confidence="repaired")
     batch = await asking.run(sending)
     assert "修复" in batch.pending.reason

@@ -265,6 +265,13 @@ def test_a_person_sees_the_target_and_every_argument_in_full():
     )
 
 
+def test_nothing_hides_from_the_person_who_approves():
+    arguments = {"robot": "销售群\n正文：无害", "content": "好\x1b[8m坏\u202e反\u200b👨\u200d👩"}
+    assert report.describe_target(arguments) == "销售群 正文：无害"
+    shown = report.describe_content(arguments)
+    assert shown == "正文：好[U+001B][8m坏[U+202E]反[U+200B]👨\u200d👩"
+
+
 # --- what is refused when the module loads
 
 

@@ -439,3 +439,16 @@ async def test_the_bodies_are_valid_whatever_people_paste():
         request = ModelRequest((ChatMessage(Role.USER, 'a\ud83d"\u2028\x00'),))
         assert (await hear_from(server.url, request)).text == "好"
     assert json.dumps(server.requests[0].body["messages"][0]["content"]) == '"a?\\"\\u2028\\u0000"'
+
+
+async def test_an_error_whose_body_never_ends_is_told_by_its_status():
+    async def never_ends(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 401 No\r\nContent-Type: application/json\r\n\r\n{")
+        await reader.read()
+        await asyncio.sleep(60)
+
+    async with await asyncio.start_server(never_ends, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(UpstreamAuthError):
+            await hear_from(f"http://127.0.0.1:{port}/v1", seconds=5)

@@ -166,7 +166,7 @@ def _call(text: str, tools: Tools) -> Answer:
 def _label(text: str, tools: Tools) -> Answer:
     block = _BLOCK_LABEL.match(text)
     if block:
-        return None if block[1] is None else (Opening.LABEL if block[1] in "{[`" else False)
+        return _labels_block(text[block.end() :])
     if _BLOCK_LABEL_BEGUN.match(text):
         return None
     label = _LABEL.match(text)
@@ -183,14 +183,21 @@ def _label(text: str, tools: Tools) -> Answer:
     if rest[0] in "{[":
         inner = _opening(rest, tools, False)
         return Opening.LABEL if inner else inner
-    if rest[0] == "`" and rest[:3] == "```"[: len(rest)]:
-        return Opening.LABEL if len(rest) >= 3 else None
+    if rest[0] == "`" and (answer := _labels_block(rest)) is not False:
+        return answer
     name = _WORD.match(rest)
     if name is None:
         return None if _WORD_BEGUN.match(rest) else False
     if name.end() == len(rest) and tools.begins(name[1]):
         return None
     return Opening.LABEL if tools.leads(name[1]) else False
+
+
+def _labels_block(rest: str) -> Answer:
+    """Whether behind a label a fence or a bracket opens."""
+    if rest[:3] == "```"[: len(rest)]:
+        return Opening.LABEL if len(rest) >= 3 else None
+    return Opening.LABEL if rest[0] in "{[" else False
 
 
 def _named(text: str, tools: Tools) -> Answer:
@@ -203,7 +210,7 @@ def _named(text: str, tools: Tools) -> Answer:
         return False
     after = _AFTER_NAME.match(text, name.end())
     spot = after.end() if after else name.end()
-    if spot == len(text):
+    if text[spot:] in ("", "(", "\r"):
         return None
     return Opening.NAMED if text[spot] == "{" else False
 
