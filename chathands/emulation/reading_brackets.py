@@ -87,15 +87,15 @@ class Brackets:
     def _pop(self) -> None:
         frame = self._stack.pop()
         value = frame.box
+        if self._stack and self._stack[-1].box is value:  # the inner one of doubled braces
+            self._stack[-1].want = Want.NEXT
+            self._stack[-1].fresh = False
+            return
         if frame.kind == "t" and len(value) == 1 and frame.want is Want.NEXT:
             value = value[0]
         elif frame.kind == "{" and value and all(_is_element(v) for v in value.values()):
             value = list(value)  # `{"a", "b"}` is a set to Python
-        if self._stack and self._stack[-1].box is value:  # the inner one of doubled braces
-            self._stack[-1].want = Want.NEXT
-            self._stack[-1].fresh = False
-        else:
-            self._put(value)
+        self._put(value)
 
     def _put(self, value: Any) -> None:
         if not self._stack:

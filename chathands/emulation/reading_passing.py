@@ -15,7 +15,8 @@ from chathands.emulation.reading_source import Reads, Source
 Say = Callable[[str], None]
 
 _BRACKET: Final = re.compile(r'\\.|["{}\[\]\n]')
-_VALUE_END: Final = re.compile(r"\n[ \t]*(?:\n|```)")
+_VALUE_END: Final = re.compile(r"\n[ \t]{0,64}(?:\n|```)")
+_VALUE_END_BEGUN: Final = re.compile(r"\n[ \t]{0,64}`{0,2}\Z")
 
 
 def pass_line(src: Source, say: Say) -> Reads[None]:
@@ -81,7 +82,7 @@ def pass_value(src: Source, say: Say) -> Reads[None]:
 
 def _is_end(src: Source, at: int) -> bool | None:
     """Whether a blank line or a fence follows the line break; None if that is not known yet."""
-    if len(src.buf) - at < 4 and not src.final:
+    if not src.final and _VALUE_END_BEGUN.match(src.buf, at):
         return None
     return _VALUE_END.match(src.buf, at) is not None
 

@@ -34,11 +34,11 @@ def peek_word(src: Source) -> Reads[str]:
     """
     while True:
         found = _WORD.match(src.buf, src.pos)
-        if found is None:
-            return ""
-        if found.end() < len(src.buf) or src.final or found.end() - src.pos >= 200:
-            return found.group()
-        yield
+        end = found.end() if found else src.pos
+        open_end = end == len(src.buf) or (end == len(src.buf) - 1 and src.buf[end] == "\\")
+        if not open_end or src.final or end - src.pos >= 200:
+            return src.buf[src.pos : end]
+        yield  # the word may go on, with a letter or an escaped underscore
 
 
 def peek_after_blanks(src: Source, ahead: int) -> Reads[int]:

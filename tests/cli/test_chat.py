@@ -3,16 +3,18 @@
 import asyncio
 import os
 import shutil
+import socket
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from chathands.toolbox import Caller
 from chathands.toolbox.audit import open_audit
 from chathands.toolbox.redact import Redactor
 from tests.standins.dingtalk import DingTalk
-from tests.standins.model_server import ModelServer
+from tests.standins.model_server import ModelServer, Reply
 
 ROOT = Path(__file__).parents[2]
 RUN = "from chathands.cli import main; main()"
@@ -183,3 +185,28 @@ async def test_numbers_out_of_range_are_refused_in_one_sentence(project):
         code, _, err = await chathands(project, *arguments)
         assert code == 2
         assert "Traceback" not in err
+
+
+async def test_a_stopped_gateway_does_not_wait_for_a_model_that_hangs(project):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    async with ModelServer([Reply(hang="head")]) as model:
+        arguments = ("serve", "--upstream", model.url, "--port", port)
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-u", "-c", RUN, *arguments),
+            cwd=project,
+            env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"},
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        question = {"model": "m", "messages": [{"role": "user", "content": "你好"}]}
+        transport = httpx.AsyncHTTPTransport(retries=8)  # it is not listening at once
+        async with httpx.AsyncClient(transport=transport, timeout=30) as client:
+            url = f"http://127.0.0.1:{port}/v1/chat/completions"
+            asking = asyncio.ensure_future(client.post(url, json=question))
+            await model.asked.wait()
+            process.terminate()
+            async with asyncio.timeout(10):
+                await process.wait()
+            await asyncio.wait([asking])
+            assert asking.exception() is not None or asking.result().status_code >= 500
