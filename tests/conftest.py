@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import hypothesis
 import pytest
 from nonebug import NONEBOT_INIT_KWARGS, NONEBOT_START_LIFESPAN
+
+# The same examples in every run: a rare find belongs into a long fuzz run, not into somebody's CI.
+hypothesis.settings.register_profile("fixed", derandomize=True)
+hypothesis.settings.load_profile("fixed")
+
 
 NONEBOT = {
     "_env_file": ("tests/no-such.env",),
