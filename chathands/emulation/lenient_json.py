@@ -70,11 +70,12 @@ class LenientReader(Brackets):
         Nothing is read (`EMPTY`) when the text ends or something stands there that begins no value.
         """
         src = self.src
+        char = ""
         while self.state is State.EMPTY:
             src.pos = SPACE.match(src.buf, src.pos).end()  # type: ignore[union-attr]
             if src.pos == len(src.buf):
                 if src.final:
-                    self._stop(at_end=True)
+                    self._stop(last=char)
                     return
                 yield
                 continue
@@ -85,7 +86,7 @@ class LenientReader(Brackets):
             if char in _SPECIAL:
                 handled = yield from self._special(char, frame)
                 if handled is None:
-                    self._stop(at_end=False)
+                    self._stop(last=None)
                     return
                 if handled:
                     continue

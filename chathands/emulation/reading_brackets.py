@@ -151,13 +151,17 @@ class Brackets:
         self.state = State.CUT
         self.detail = code, (frame.key or "") if frame else ""
 
-    def _stop(self, *, at_end: bool) -> None:
-        """The text ends here, or something begins that is not part of a value (a fence, a tag)."""
+    def _stop(self, *, last: str | None) -> None:
+        """The text ends here, with a token that began with `last`; None: it does not end, something
+        stands here that is no part of a value (a fence, a tag).
+        """
         if not self._stack:
             return
         frame = self._stack[-1]
         waiting = frame.want in (Want.COLON, Want.VALUE) and (frame.kind == "{" or frame.key)
-        if waiting or frame.fresh or (at_end and frame.want is not Want.NEXT):
+        # a text that stops right behind `"a"` may have meant the quote as part of the value; one
+        # that closed some of its brackets, or has a fence or tag behind it, was complete
+        if waiting or frame.fresh or (last is not None and last not in CLOSERS):
             self._cut("cut", frame)
             return
         self.repairs["missing_closer"] = None

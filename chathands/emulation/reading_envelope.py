@@ -86,7 +86,12 @@ def _in_call(call: Call, tools: Tools, depth: int) -> list[Found]:
         else:
             found.arguments = {**dict(zip(names, call.args, strict=False)), **call.kwargs}
             found.repairs["positional"] = None
-    return [found]
+    return [] if _is_signature(found.arguments) else [found]
+
+
+def _is_signature(arguments: Any) -> bool:
+    """Whether `get_weather(city)` names its parameters instead of giving them values."""
+    return isinstance(arguments, dict) and any(k == v for k, v in arguments.items())
 
 
 def _in_object(value: dict[str, Any], tools: Tools, depth: int) -> list[Found]:

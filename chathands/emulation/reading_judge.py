@@ -13,7 +13,7 @@ from chathands.conversation import Confidence, ToolSpec
 from chathands.emulation.dialects.words import ANSWER_KEYS, plain_key
 from chathands.emulation.outcome import BrokenCall, Reason
 from chathands.emulation.reading_envelope import as_object
-from chathands.emulation.reading_found import GUESSED, Block, Found
+from chathands.emulation.reading_found import GUESSED, MISSING, Block, Found
 from chathands.emulation.reading_strings import without_surrogates
 from chathands.emulation.reading_tokens import Detail, State
 from chathands.emulation.reading_tools import Tools
@@ -114,6 +114,8 @@ class Judge:
                 return Reason.BROKEN_CALL, self._say(("nameless", ""))
             return Reason.UNKNOWN_TOOL, self._say(("unknown", found.name))
         schema = self._tools.schema(spec)
+        if found.state is State.CLOSERS and found.arguments is MISSING and schema.properties:
+            return Reason.TRUNCATED, self._say(("cut", ""))  # they may have been about to come
         arguments = as_object(found, schema)
         if arguments is None and found.weak and not block.contract:
             return None

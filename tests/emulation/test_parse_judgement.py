@@ -67,6 +67,14 @@ def test_the_sentences_are_in_the_language_of_the_conversation() -> None:
         "<function=write_file>\n<parameter=path>\na",
         'write_file(path="a", content="on',
         'Action: write_file\nAction Input: {"path": "a", "content": "x',
+        # a quote may have been meant as part of the value, and more arguments may have followed
+        '{"tool":"read_file","parameters":{"path":"src/app.py"',
+        'write_file(path="a", content="say "',
+        '```json action\n{"tool":"set_alarm","parameters":{"time":"08:00"',
+        '```json action\n{"tool":"list_files"',
+        '```json action\n{"tool":"set_alarm","parameters":{"time":"08:00"}},"days"',
+        "```json action\ntool: write_file\nparameters:\n  path: a\n  content: |\n    on",
+        "<tool_call>get_weather\n<arg_key>city</arg_key><arg_value>x</arg_value>\n<arg_k",
     ],
 )
 @pytest.mark.parametrize("finish_reason", [None, "stop", "length"])
@@ -78,10 +86,11 @@ def test_a_reply_cut_inside_an_action_is_truncated(reply: str, finish_reason: st
     "reply",
     [
         '```json action\n{"tool":"read_file","parameters":{"path":"src/app.py"}',
-        '{"tool":"read_file","parameters":{"path":"src/app.py"',
+        '{"tool":"read_file","parameters":{"path":"src/app.py"} ',
         '<tool_call>{"name":"read_file","arguments":{"path":"src/app.py"}',
         "<function=read_file><parameter=path>src/app.py</parameter>",
-        'read_file(path="src/app.py"',
+        "<tool_call>read_file\n<arg_key>path</arg_key><arg_value>src/app.py</arg_value>",
+        '[read_file(path="src/app.py")',
     ],
 )
 def test_missing_closers_are_added_unless_the_model_was_cut_off(reply: str) -> None:

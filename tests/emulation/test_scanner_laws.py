@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chathands.conversation import ToolCall
+from chathands.emulation.dialects.openings import WINDOW, opening
 from chathands.emulation.reading import parse_reply
+from chathands.emulation.reading_tools import Tools
 from chathands.emulation.scanner import Scanner
 from tests.emulation.replies import TOOLS, cases, in_pieces_of, read_in_pieces
 
@@ -73,6 +75,20 @@ fragments = st.sampled_from(
         "read_file(path='a')",
         "get_weather\n",
         "tool: get_time\n",
+        "call:get_time",
+        "to=functions.read_file",
+        "get_time",
+        "print(",
+        "functools",
+        "await ",
+        ">>>",
+        "*",
+        "\\_",
+        "✿FUNCTION✿: ",
+        '<|"|>',
+        "<|channel>thought",
+        "<channel|>",
+        "<｜DSML｜ ",
         "例如：",
         "Observation: x\n",
         "好的。",
@@ -115,6 +131,42 @@ def test_where_a_reply_is_split_makes_no_difference(
     whole = read_in_pieces([reply], finish_reason)
     assert read_in_pieces(pieces, finish_reason) == whole
     assert read_in_pieces(in_pieces_of(1, reply), finish_reason) == whole
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        # what these hang on comes one character after an answer was possible
+        '```json action\n```{"tool":"get_time"{"tool":"read_file","parameters":{"path":"a"}}',
+        "functools```action",
+        "{!\\]<channel|>",
+        "[\n ```json action",
+        "*get_time(){",
+        "Action\n：get_weather{,",
+        ">>>get_time{",
+        "```json action\n{d\\_",
+        "```json action\n{{a, b}}\n```",
+        '```json action\n"tool":"list_files","parameters":{}\n',
+        # blanks between blocks count once, in however many pieces they come
+        '[TOOL_CALLS]{"a":}' + "a \u200b" * 40 + "<read_file>",
+        # nothing behind the end of a batch is looked at
+        "```json action\n{}\n```" + "a" * 90 + "<|channel>x",
+    ],
+)
+def test_the_same_for_these(reply: str) -> None:
+    whole = read_in_pieces([reply])
+    for size in range(1, 5):
+        assert read_in_pieces(in_pieces_of(size, reply)) == whole
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(fragments, min_size=1, max_size=8).map("".join))
+def test_an_answer_about_a_line_is_never_taken_back(line: str) -> None:
+    tools = Tools(TOOLS)
+    window = line[:WINDOW]
+    answers = [opening(window[:end], tools, False) for end in range(1, len(window) + 1)]
+    known = [a for a in answers if a is not None] + [opening(window, tools, True)]
+    assert known[0] == known[-1]
 
 
 @settings(max_examples=300, deadline=None)

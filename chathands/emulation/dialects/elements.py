@@ -46,6 +46,11 @@ class Arguments:
         spec = tools.find(name) if name else None
         self.schema = tools.schema(spec) if spec else None
 
+    @property
+    def waits(self) -> bool:
+        """Whether a key came without its value."""
+        return bool(self._key)
+
     def take(self, tag: Tag) -> Reads[bool]:
         """Take the element whose opening tag is ahead; False when the text ends inside it."""
         src = self._src

@@ -125,6 +125,13 @@ def read_body(
                 # a value without a name behind one that was closed by guess belongs to that one
                 block.found[-1].state = State.BROKEN
                 block.found[-1].detail = ("brackets", "")
+            elif (
+                block.found
+                and char in QUOTES
+                and not any(f.name for f in found)
+                and not (yield from src.need(1))
+            ):
+                block.found[-1].state, found = State.CUT, []  # another member of it had begun
         elif char == "<" and not ((yield from src.need(4)) and src.buf.startswith("<!--", src.pos)):
             region = yield from Region(src, tools).read("tag")
             found, state = region.found, State.EMPTY if region.plain else State.WHOLE
@@ -220,17 +227,23 @@ def _read_text(
     if _STATEMENT.match(ahead):
         return (yield from read_call(src, tools))
     text = yield from _lines(src, mark, width)
-    return _in_lines(text, tools), State.WHOLE
+    return _in_lines(text, tools, over=src.pos < len(src.buf)), State.WHOLE
 
 
-def _in_lines(text: str, tools: Tools) -> list[Found]:
+def _in_lines(text: str, tools: Tools, *, over: bool) -> list[Found]:
+    """Calls in labels, in YAML, or in a name above its arguments. `over`: the fence was closed."""
     whole = Source(text, final=True)
     whole.mark()
     labelled = run(read_labelled(whole, tools))
     if labelled:
+        if not over and labelled[-1].text_values:
+            labelled[-1].state = State.CUT
         return labelled
     try:
-        return calls_in(read_yaml(text), tools)
+        found = calls_in(read_yaml(text), tools)
+        if not over and found:
+            found[-1].state = State.CUT  # only its end would tell that the last value is whole
+        return found
     except NotYaml:
         name, _, rest = text.strip().partition("\n")
         if tools.find(name.strip()) is None:

@@ -16,6 +16,7 @@ from chathands.emulation.reading_tools import Tools
 
 _NAME: Final = re.compile(r"[`\"'*]{0,3}([^\W\d][\w.\-]{0,120})(?:\(\))?[`\"'*]{0,3}[ \t]*")
 _FENCE: Final = re.compile(r"`{3,}[^\n`]{0,20}\n?")
+_BLANK: Final = re.compile(r"\s{1,256}\Z")
 _LABELS: Final = 48
 """Characters in which a label must show itself."""
 
@@ -90,8 +91,14 @@ def _read_arguments(src: Source, found: Found, tools: Tools) -> Reads[None]:
         except NotYaml:
             found.state = State.BROKEN
             found.detail = ("no_object", "")
+        while _BLANK.match(src.buf, src.pos):
+            if src.final:
+                src.pos = len(src.buf)
+                break
+            yield
     if found.state is State.WHOLE and not (yield from src.need(1)):
-        found.state = State.CLOSERS  # no line break says that the last word is whole
+        # no line break says that the last word is whole, no other line that this one is the last
+        found.state = State.CLOSERS
 
 
 def _rest_of_line(src: Source) -> Reads[str]:

@@ -46,11 +46,13 @@ class Region:
         """Arguments of that name, in elements of their own."""
         self._fields: dict[str, Any] = {}
         """Elements named after the parts of a call, `<name>x</name>`."""
+        self._torn = False
+        """The text ends inside a tag that would have opened another part."""
 
     def read(self, form: str) -> Reads[Block]:
         """The block; `plain` if nothing in the region reads like a call and the text goes on."""
         closed = yield from self._items()
-        self._flush()
+        self._flush(over=closed)
         closed = closed and not (self._found and self._found[-1].state is State.CLOSERS)
         goes_on = closed or (yield from self._src.need(1))
         plain = not self._found and not closed and goes_on
@@ -88,6 +90,10 @@ class Region:
         src = self._src
         tag = yield from peek_tag(src)
         if tag is None:
+            if tags.is_begun(src):
+                self._torn = not src.buf.startswith("</", src.pos)
+                src.pos = len(src.buf)
+                return False
             return bool(self._found)
         name = tag.name
         if tag.closing or name in tags.CLOSE:
@@ -181,13 +187,16 @@ class Region:
         src.pos = word.end()
         return True
 
-    def _flush(self) -> None:
-        """A wrapper ends: what waited for more gets no more."""
+    def _flush(self, *, over: bool = True) -> None:
+        """A wrapper ends, or else the text: what waited for more gets no more."""
         if self._name is not None or self._arguments is not None:
             arguments = self._arguments.given if self._arguments else self._fields.get("arguments")
             found = Found(self._name, MISSING if arguments is None else arguments, text_values=True)
             if self._arguments:
                 found.repairs.update(self._arguments.repairs)
+            if not over:
+                torn = self._torn or (self._arguments is not None and self._arguments.waits)
+                found.state = State.CUT if torn else State.CLOSERS
             self._found.append(found)
         elif self._fields:
             for found in calls_in(self._fields, self._tools):

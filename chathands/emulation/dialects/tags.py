@@ -75,6 +75,11 @@ def peek_tag(src: Source) -> Reads[Tag | None]:
         yield
 
 
+def is_begun(src: Source) -> bool:
+    """Whether the text ends inside a tag that begins at the source's place."""
+    return src.final and _BEGUN.match(src.buf, src.pos) is not None
+
+
 def peek_known_tag(src: Source, tools: Tools) -> Reads[Tag | None]:
     """The same where prose stands: waits only while it may become a tag that means something."""
     while True:
