@@ -29,7 +29,7 @@ from chathands.conversation import (
 from chathands.emulation.claims import has_results
 from chathands.emulation.contract import render_block
 from chathands.emulation.corrections import ONCE, correction
-from chathands.emulation.decision_log import described
+from chathands.emulation.decision_log import Decision, asked, decision, stance_row
 from chathands.emulation.gate import Gate
 from chathands.emulation.history import derived_fence, project
 from chathands.emulation.marks import clean_call, without_marks, without_wrapping
@@ -39,6 +39,7 @@ from chathands.emulation.outcome import (
     BrokenCall,
     CallReady,
     Calls,
+    ChatMessage,
     Commit,
     Event,
     GiveUp,
@@ -54,7 +55,7 @@ from chathands.emulation.outcome import (
     Text,
     Thinking,
 )
-from chathands.emulation.review import OPTIONAL_REVIEWS, SOFT_EVIDENCE, review_reply, stance_in
+from chathands.emulation.review import OPTIONAL_REVIEWS, SOFT_EVIDENCE, review_reply
 from chathands.emulation.scanner import Scanner
 from chathands.emulation.state import (
     State,
@@ -120,8 +121,9 @@ class Turn:
             else effective_choice(ToolChoice.of(choice), self._given, self._specs)
         )
         self._transcript: list[Message] = []
-        self.log: list[dict[str, Any]] = []
-        """One JSON-safe entry per decision, for traces."""
+        self.log: list[Decision] = []
+        """One JSON-safe event per decision, for traces."""
+        self._messages: tuple[ChatMessage, ...] = ()
         self._say_choice(withdraw)
         self._state = state_of(self._so_far)
         self._corrections = 0
@@ -171,8 +173,7 @@ class Turn:
             persona=self._persona,
             fence=self._fence,
         )
-        contract = len(messages[0].content) if messages and self._specs else 0
-        self._note("request", messages=len(messages), contract_characters=contract)
+        self._messages = messages
         return ModelRequest(messages)
 
     def feed(self, piece: Piece) -> list[Event]:
@@ -204,6 +205,7 @@ class Turn:
         if self._scanner.retracted and not self._gate.reply_opened:
             self._gate.hold_instead(parsed.text)
         parsed = self._cleaned(parsed)
+        asked_with = asked(self._so_far, self._specs, self._choice, self._messages)
         outcome = review_reply(
             parsed, self._specs, self._choice, self._so_far, reviews=self._reviews
         )
@@ -212,12 +214,17 @@ class Turn:
         outcome = self._committed(outcome, parsed)
         if isinstance(outcome, Retry):
             outcome = self._retry_or_end(outcome, parsed, may_retry=may_retry)
-        self._note(
-            "reply",
-            choice=self._choice.kind,
-            characters=sum(len(piece) for piece in self._raw),
-            held_characters=self._gate.most_held,
-            **described(outcome, parsed, stance_in(parsed.text, self._specs, self._given)),
+        self.log.append(
+            decision(
+                outcome,
+                parsed,
+                asked_with,
+                stance=stance_row(parsed.text, self._specs, self._given),
+                characters=sum(len(piece) for piece in self._raw),
+                held=self._gate.most_held,
+                correction=self._corrections,
+                corrections_left=self._max_corrections - self._corrections,
+            )
         )
         if isinstance(outcome, Retry):
             self._begin_reply()
@@ -396,6 +403,3 @@ class Turn:
             told = [(b.name or "?", b.detail or b.reason.value) for b in outcome.broken]
             self._transcript.append(siblings_notice(self._language, told))
         return outcome
-
-    def _note(self, event: str, **values: Any) -> None:
-        self.log.append({"event": event, "state": state_of(self._so_far).value, **values})

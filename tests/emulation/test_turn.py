@@ -551,9 +551,9 @@ def test_under_stream_optional_reviews_are_off_by_default():
 def test_the_log_is_json_and_has_one_entry_per_decision():
     turn, _ = play("我没有工具可用。", GOOD)
     json.dumps(turn.log, ensure_ascii=False)
-    assert [entry["event"] for entry in turn.log] == ["request", "reply", "request", "reply"]
-    assert turn.log[0]["contract_characters"] > 500
-    assert turn.log[1]["reason"] == "refusal"
-    assert turn.log[1]["stance"]["evidence"] == ["zh_no_tool"]
-    assert turn.log[3]["calls"][0]["confidence"] == "strict"
-    assert turn.log[2]["state"] == "after_correction"
+    assert [entry["outcome"] for entry in turn.log] == ["Retry", "Calls"]
+    assert turn.log[0]["asked"]["contract_characters"] > 500
+    assert turn.log[0]["reason"] == "refusal"
+    assert turn.log[0]["stance"]["evidence"] == ["zh_no_tool"]
+    assert turn.log[1]["calls"][0]["confidence"] == "strict"
+    assert turn.log[1]["asked"]["state"] == "after_correction"
