@@ -70,6 +70,8 @@ class ToolSpec:
     foreign: bool = False
     """Its results carry text from outside (pages, searches, uploads)."""
     deterministic: bool = True
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of a client's declaration that nothing here reads (`strict`, `cache_control`)."""
 
     @classmethod
     def from_openai(cls, tool: Mapping[str, Any]) -> Self:
@@ -84,9 +86,16 @@ class ToolSpec:
         parameters = function.get("parameters") or function.get("input_schema")
         if not isinstance(parameters, Mapping):
             parameters = {"type": "object", "properties": {}}
+        extra = {key: value for key, value in function.items() if key not in _DECLARED}
         return cls(
-            name=name, description=str(function.get("description") or ""), parameters=parameters
+            name=name,
+            description=str(function.get("description") or ""),
+            parameters=parameters,
+            extra=extra,
         )
+
+
+_DECLARED = ("name", "description", "parameters", "input_schema", "type")
 
 
 def as_specs(tools: Sequence[ToolSpec | Mapping[str, Any]]) -> tuple[ToolSpec, ...]:
@@ -103,6 +112,86 @@ class ToolCall:
     arguments: Mapping[str, Any]
     confidence: Confidence = "strict"
     repairs: tuple[str, ...] = ()
+    raw: str | None = None
+    """The arguments as a client wrote them, where writing `arguments` again would differ."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the wire that nothing here reads (an item's own id, `cache_control`)."""
+
+
+UNREADABLE = "_unparsed"
+"""The one key of the arguments of a past call whose text was no JSON object; its value is it."""
+
+
+# --- content: what a message or a result holds, in the order it was written
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture in a message or a result; the model is told of it by a placeholder."""
+
+    url: str
+    """http(s), or `data:<mime>;base64,…`; "" when only `extra` says where it is."""
+    mime: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    text: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePart:
+    """Image number `index` of the same message or result stands here."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallPart:
+    """Call number `index` of the same message stands here."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingPart:
+    """What a model thought before or between; carried, never shown and never sent as text."""
+
+    text: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Its signature or encrypted form: without it the protocol's own server refuses the history."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherPart:
+    """A part that nothing here reads (audio, a document, a server's own tool), as it came."""
+
+    kind: str
+    data: Mapping[str, Any]
+
+
+Part = TextPart | ImagePart | CallPart | ThinkingPart | OtherPart
+
+
+def joined_text(parts: Sequence[Part]) -> str:
+    """The text of content in parts: one line break between two texts."""
+    return "\n".join(part.text for part in parts if isinstance(part, TextPart))
+
+
+def _in_order(
+    parts: tuple[Part, ...], text: str, images: Sequence[Image], calls: Sequence[ToolCall]
+) -> tuple[Part, ...]:
+    """The parts while they say the same as the fields; else the fields in their usual order."""
+    shown = [part.index for part in parts if isinstance(part, ImagePart)]
+    called = [part.index for part in parts if isinstance(part, CallPart)]
+    as_fields = shown == list(range(len(images))) and called == list(range(len(calls)))
+    if parts and as_fields and joined_text(parts) == text:
+        return parts
+    texts = (TextPart(text),) if text else ()
+    pictures = tuple(ImagePart(index) for index in range(len(images)))
+    return (*texts, *pictures, *(CallPart(index) for index in range(len(calls))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +206,15 @@ class ToolResult:
     truncated: bool = False
     """`content` is shorter than what the tool gave; the true size is stated in it."""
     foreign: bool = False
+    images: tuple[Image, ...] = ()
+    parts: tuple[Part, ...] = ()
+    """As `Message.parts`, for the content of this result."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ordered(self) -> tuple[Part, ...]:
+        """The content in its own order."""
+        return _in_order(self.parts, self.content, self.images, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +233,6 @@ class ToolChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
-    """A picture in a message; the model is told of it by a placeholder."""
-
-    url: str
-    mime: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Message:
     """One entry of a conversation. Only assistants have `calls`; only tool messages a `result`."""
 
@@ -155,6 +245,20 @@ class Message:
     head: str = ""
     """Our own lines before a user's text in the prompt (time, asker, files): known to the model,
     but nothing the person said."""
+    parts: tuple[Part, ...] = ()
+    """The content part by part, where `text`, `images`, `calls` in this order would not say it:
+    several texts, text between calls, thinking, parts of a protocol. Read it through `ordered`: a
+    message whose fields were replaced since has outlived its parts."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the wire that nothing here reads (`name`, `refusal`, a `developer` role)."""
+    joined: bool = False
+    """Stands in one wire message with the entry before it: text beside tool results, which is a
+    remark on them and not the next question."""
+
+    @property
+    def ordered(self) -> tuple[Part, ...]:
+        """The content in its own order."""
+        return _in_order(self.parts, self.text, self.images, self.calls)
 
     @classmethod
     def system(cls, text: str) -> Self:

@@ -12,15 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from chathands.conversation import (
-    Image,
-    Message,
-    Status,
-    ToolCall,
-    ToolChoice,
-    ToolResult,
-    ToolSpec,
-)
+from chathands.conversation import Message, ToolCall, ToolChoice, ToolSpec
+from chathands.protocols.openai_messages import call_to_openai, from_openai
 
 SAMPLING = ("temperature", "top_p", "max_tokens", "presence_penalty", "frequency_penalty", "seed")
 
@@ -135,56 +128,7 @@ class ChatRequest(_Wire):
 
     def conversation(self) -> list[Message]:
         """The messages in canonical form. Orphan results are kept; the projection rules on them."""
-        names: dict[str, str] = {}
-        messages: list[Message] = []
-        for wire in self.messages:
-            text, images = _content(wire.content)
-            if wire.role in ("system", "developer"):
-                messages.append(Message.system(text))
-            elif wire.role == "user":
-                messages.append(Message.user(text, images=images))
-            elif wire.role == "assistant":
-                calls = tuple(_call(call) for call in wire.tool_calls or ())
-                names.update((call.id, call.name) for call in calls)
-                messages.append(Message.assistant(text, calls))
-            else:
-                call_id = wire.tool_call_id or ""
-                result = ToolResult(call_id, names.get(call_id, ""), Status.OK, text)
-                messages.append(Message.tool(result))
-        return messages
-
-
-def _content(content: str | list[dict[str, Any]] | None) -> tuple[str, tuple[Image, ...]]:
-    if content is None or isinstance(content, str):
-        return content or "", ()
-    texts: list[str] = []
-    images: list[Image] = []
-    for part in content:
-        if part.get("type") == "text" and isinstance(part.get("text"), str):
-            texts.append(part["text"])
-        elif part.get("type") == "image_url" and isinstance(part.get("image_url"), Mapping):
-            images.append(Image(str(part["image_url"].get("url", ""))))
-    return "\n".join(texts), tuple(images)
-
-
-def _call(wire: WireCall) -> ToolCall:
-    try:
-        arguments = json.loads(wire.function.arguments or "{}")
-    except (ValueError, RecursionError):
-        arguments = None
-    if not isinstance(arguments, dict):
-        # History, not a request to run: what the client holds is kept as it is.
-        arguments = {"_unparsed": wire.function.arguments}
-    return ToolCall(wire.id, wire.function.name, arguments)
-
-
-def _wire_call(call: ToolCall) -> dict[str, Any]:
-    arguments = json.dumps(call.arguments, ensure_ascii=False)
-    return {
-        "id": call.id,
-        "type": "function",
-        "function": {"name": call.name, "arguments": arguments},
-    }
+        return from_openai(wire.model_dump(exclude_unset=True) for wire in self.messages)
 
 
 def completion(
@@ -200,7 +144,7 @@ def completion(
     """A `chat.completion` object; `finish_reason` is `tool_calls` whenever there are calls."""
     message: dict[str, Any] = {"role": "assistant", "content": text or None, "refusal": None}
     if calls:
-        message["tool_calls"] = [_wire_call(call) for call in calls]
+        message["tool_calls"] = [call_to_openai(call) for call in calls]
     elif not text:
         message["content"] = ""
     choice = {
@@ -238,7 +182,7 @@ class ChunkEncoder:
         return self._chunk({"content": text})
 
     def call(self, call: ToolCall) -> str:
-        wire = {"index": self._calls, **_wire_call(call)}
+        wire = {"index": self._calls, **call_to_openai(call)}
         self._calls += 1
         return self._chunk({"tool_calls": [wire]})
 

@@ -10,11 +10,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from chathands.conversation import (
+    CallPart,
     Image,
+    ImagePart,
     Message,
+    OtherPart,
+    Part,
     Role,
     Status,
     Tag,
+    TextPart,
+    ThinkingPart,
     ToolCall,
     ToolExample,
     ToolResult,
@@ -43,7 +49,9 @@ def call_to_dict(call: ToolCall) -> dict[str, Any]:
         row["confidence"] = call.confidence
     if call.repairs:
         row["repairs"] = list(call.repairs)
-    return row
+    if call.raw is not None:
+        row["raw"] = call.raw
+    return row | _extra(call.extra)
 
 
 def call_from_dict(row: Mapping[str, Any]) -> ToolCall:
@@ -53,7 +61,56 @@ def call_from_dict(row: Mapping[str, Any]) -> ToolCall:
         arguments=row["arguments"],
         confidence=row.get("confidence", "strict"),
         repairs=tuple(row.get("repairs", ())),
+        raw=row.get("raw"),
+        extra=row.get("extra", {}),
     )
+
+
+def _extra(extra: Mapping[str, Any]) -> dict[str, Any]:
+    return {"extra": plain(extra)} if extra else {}
+
+
+def image_to_row(image: Image) -> list[Any]:
+    row = [image.url, image.mime]
+    return [*row, plain(image.extra)] if image.extra else row
+
+
+def image_from_row(row: Sequence[Any]) -> Image:
+    url, mime, *more = row
+    return Image(url, mime, more[0] if more else {})
+
+
+def part_to_row(part: Part) -> list[Any]:
+    """One letter for the kind, then its fields; `extra` only where there is one."""
+    match part:
+        case TextPart():
+            row = ["t", part.text, plain(part.extra)]
+        case ThinkingPart():
+            row = ["h", part.text, plain(part.extra)]
+        case ImagePart():
+            return ["i", part.index]
+        case CallPart():
+            return ["c", part.index]
+        case OtherPart():
+            return ["o", part.kind, plain(part.data)]
+    return row if row[-1] else row[:-1]
+
+
+def part_from_row(row: Sequence[Any]) -> Part:
+    kind, first, *more = row
+    extra = more[0] if more else {}
+    match kind:
+        case "t":
+            return TextPart(first, extra)
+        case "h":
+            return ThinkingPart(first, extra)
+        case "i":
+            return ImagePart(first)
+        case "c":
+            return CallPart(first)
+        case "o":
+            return OtherPart(first, extra)
+    raise ValueError(f"a part of kind {kind!r}")
 
 
 def result_to_dict(result: ToolResult) -> dict[str, Any]:
@@ -69,7 +126,11 @@ def result_to_dict(result: ToolResult) -> dict[str, Any]:
         row["truncated"] = True
     if result.foreign:
         row["foreign"] = True
-    return row
+    if result.images:
+        row["images"] = [image_to_row(image) for image in result.images]
+    if result.parts:
+        row["parts"] = [part_to_row(part) for part in result.parts]
+    return row | _extra(result.extra)
 
 
 def result_from_dict(row: Mapping[str, Any]) -> ToolResult:
@@ -81,6 +142,9 @@ def result_from_dict(row: Mapping[str, Any]) -> ToolResult:
         cost_ms=row.get("cost_ms"),
         truncated=row.get("truncated", False),
         foreign=row.get("foreign", False),
+        images=tuple(image_from_row(image) for image in row.get("images", ())),
+        parts=tuple(part_from_row(part) for part in row.get("parts", ())),
+        extra=row.get("extra", {}),
     )
 
 
@@ -93,12 +157,16 @@ def message_to_dict(message: Message) -> dict[str, Any]:
     if message.result is not None:
         row["result"] = result_to_dict(message.result)
     if message.images:
-        row["images"] = [[image.url, image.mime] for image in message.images]
+        row["images"] = [image_to_row(image) for image in message.images]
     if message.head:
         row["head"] = message.head
     if message.tag is not Tag.PLAIN:
         row["tag"] = str(message.tag)
-    return row
+    if message.parts:
+        row["parts"] = [part_to_row(part) for part in message.parts]
+    if message.joined:
+        row["joined"] = True
+    return row | _extra(message.extra)
 
 
 def message_from_dict(row: Mapping[str, Any]) -> Message:
@@ -108,9 +176,12 @@ def message_from_dict(row: Mapping[str, Any]) -> Message:
         text=row.get("text", ""),
         calls=tuple(call_from_dict(call) for call in row.get("calls", ())),
         result=None if result is None else result_from_dict(result),
-        images=tuple(Image(url, mime) for url, mime in row.get("images", ())),
+        images=tuple(image_from_row(image) for image in row.get("images", ())),
         tag=Tag(row.get("tag", Tag.PLAIN)),
         head=row.get("head", ""),
+        parts=tuple(part_from_row(part) for part in row.get("parts", ())),
+        joined=row.get("joined", False),
+        extra=row.get("extra", {}),
     )
 
 
@@ -141,7 +212,7 @@ def spec_to_dict(spec: ToolSpec) -> dict[str, Any]:
         row["foreign"] = True
     if not spec.deterministic:
         row["deterministic"] = False
-    return row
+    return row | _extra(spec.extra)
 
 
 def spec_from_dict(row: Mapping[str, Any]) -> ToolSpec:
@@ -156,6 +227,7 @@ def spec_from_dict(row: Mapping[str, Any]) -> ToolSpec:
         audience=row.get("audience", "everyone"),
         foreign=row.get("foreign", False),
         deterministic=row.get("deterministic", True),
+        extra=row.get("extra", {}),
     )
 
 

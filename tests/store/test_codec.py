@@ -8,11 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chathands.conversation import (
+    CallPart,
     Image,
+    ImagePart,
     Message,
+    OtherPart,
     Role,
     Status,
     Tag,
+    TextPart,
+    ThinkingPart,
     ToolCall,
     ToolExample,
     ToolResult,
@@ -29,6 +34,19 @@ json_values = st.recursive(
     max_leaves=8,
 )
 objects = st.dictionaries(texts, json_values, max_size=3)
+images = st.lists(
+    st.builds(Image, url=texts, mime=st.none() | texts, extra=objects), max_size=2
+).map(tuple)
+parts = st.lists(
+    st.one_of(
+        st.builds(TextPart, texts, objects),
+        st.builds(ThinkingPart, texts, objects),
+        st.builds(ImagePart, st.integers(0, 3)),
+        st.builds(CallPart, st.integers(0, 3)),
+        st.builds(OtherPart, texts, objects),
+    ),
+    max_size=3,
+).map(tuple)
 calls = st.builds(
     ToolCall,
     id=texts,
@@ -36,6 +54,8 @@ calls = st.builds(
     arguments=objects,
     confidence=st.sampled_from(["strict", "repaired", "recovered"]),
     repairs=st.lists(texts, max_size=2).map(tuple),
+    raw=st.none() | texts,
+    extra=objects,
 )
 results = st.builds(
     ToolResult,
@@ -46,6 +66,9 @@ results = st.builds(
     cost_ms=st.none() | st.integers(0, 10**6),
     truncated=st.booleans(),
     foreign=st.booleans(),
+    images=images,
+    parts=parts,
+    extra=objects,
 )
 messages = st.builds(
     Message,
@@ -53,8 +76,12 @@ messages = st.builds(
     text=texts,
     calls=st.lists(calls, max_size=2).map(tuple),
     result=st.none() | results,
-    images=st.lists(st.builds(Image, url=texts, mime=st.none() | texts), max_size=2).map(tuple),
+    images=images,
     tag=st.sampled_from(Tag),
+    head=texts,
+    parts=parts,
+    extra=objects,
+    joined=st.booleans(),
 )
 specs = st.builds(
     ToolSpec,
@@ -68,6 +95,7 @@ specs = st.builds(
     audience=st.sampled_from(["everyone", "admin", "superuser"]),
     foreign=st.booleans(),
     deterministic=st.booleans(),
+    extra=objects,
 )
 
 
@@ -93,6 +121,23 @@ def test_defaults_are_left_out():
     assert codec.message_to_dict(Message.user("你好")) == {"role": "user", "text": "你好"}
 
 
+def test_rows_written_before_there_were_parts_still_load():
+    row = {
+        "role": "tool",
+        "text": "42",
+        "result": {"call_id": "c", "name": "t", "status": "ok", "content": "42"},
+        "images": [["http://127.0.0.1/a.png", None]],
+    }
+    (message,) = codec.messages_from_dicts([row])
+    assert message == Message(
+        Role.TOOL,
+        "42",
+        result=ToolResult("c", "t", Status.OK, "42"),
+        images=(Image("http://127.0.0.1/a.png"),),
+    )
+    assert codec.message_to_dict(message) == row
+
+
 def test_chinese_is_stored_as_it_is():
     assert codec.dumps({"键": "值"}) == '{"键":"值"}'.encode()
 
@@ -107,7 +152,16 @@ def test_foreign_bytes_are_a_store_error(data):
         codec.loads(data)
 
 
-@pytest.mark.parametrize("row", [{}, {"role": "nobody"}, {"role": "user", "tag": "x"}, "text"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        {},
+        {"role": "nobody"},
+        {"role": "user", "tag": "x"},
+        "text",
+        {"role": "user", "parts": [["x", 1]]},
+    ],
+)
 def test_foreign_rows_are_a_store_error(row):
     with pytest.raises(StoreError):
         codec.messages_from_dicts([row])
