@@ -26,7 +26,7 @@ from chathands.agent.locks import KeyedLocks
 from chathands.agent.opening import Opening
 from chathands.agent.run import Ended, Resumption, Run, Runner, account_of
 from chathands.agent.trace import RunTrace
-from chathands.agent.trace_reading import verdict_of
+from chathands.agent.verdict import NO_MODEL_NOTE, STATE_NOTE, verdict_of
 from chathands.emulation.outcome import ModelRequest
 from chathands.errors import ChatHandsError, StoreError, ToolLoadError
 from chathands.settings import Settings
@@ -163,7 +163,7 @@ class Agent:
                 run = await self._opening.begin(run_id, question, trace, on_event)
             except StoreError as error:
                 _log.error("run %s: the store failed", run_id, exc_info=error)
-                trace.note("state", str(error))
+                trace.note(STATE_NOTE, str(error))
                 reply = fallback.plain_reply(error.sentence, run_id)
                 self._record(trace, "failed", reply)
                 return Finished(reply, run_id, "failed", question.meta)
@@ -280,6 +280,9 @@ class Agent:
         except StoreError as error:
             _log.error("run %s cannot go on", row.run_id, exc_info=error)
             reply = fallback.plain_reply(error.sentence, row.run_id)
+            trace = trace or self._opening.lost_trace(row)
+            trace.note(STATE_NOTE, str(error))
+            self._record(trace, "failed", reply)
             return Finished(reply, row.run_id, "failed")
 
     def _resumption(
@@ -320,7 +323,7 @@ class Agent:
             await self._cancel(run)
             raise
         except BaseException as error:  # a bug: its trace is the one that will be asked for
-            run.trace.note("state", repr(error))
+            run.trace.note(STATE_NOTE, repr(error))
             self._record(run.trace, "crashed", "")
             raise
         self._record(run.trace, end.status, end.text)
@@ -329,7 +332,7 @@ class Agent:
     async def _drive(self, run: Run, resumption: Resumption | None) -> Ended | Batch:
         if self._runner is None:
             assert self._no_model is not None
-            run.trace.note("state", str(self._no_model))
+            run.trace.note(NO_MODEL_NOTE, self._no_model.sentence)
             return account_of(run, self._no_model.sentence)
         if resumption is None:
             return await self._runner.drive(run)
@@ -352,7 +355,7 @@ class Agent:
             await self._store.suspended.put(row)
         except StoreError as error:
             _log.error("run %s could not be suspended", run.run_id, exc_info=error)
-            run.trace.note("state", str(error))
+            run.trace.note(STATE_NOTE, str(error))
             return account_of(run, error.sentence)
         except asyncio.CancelledError:
             with suppress(StoreError):
@@ -389,7 +392,7 @@ class Agent:
         except StoreError as error:
             # The person still gets the reply; only the next question will not know of it.
             _log.error("run %s will not be remembered", run.run_id, exc_info=error)
-            run.trace.note("state", str(error))
+            run.trace.note(STATE_NOTE, str(error))
 
     def _record(self, trace: RunTrace, outcome: str, reply: str) -> None:
         self._store.traces.record(trace.finish(outcome, reply, verdict_of))

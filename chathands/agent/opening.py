@@ -19,7 +19,7 @@ from chathands.agent.turns import TurnSetup
 from chathands.conversation import Message, ToolSpec
 from chathands.emulation.outcome import ModelRequest
 from chathands.settings import Settings
-from chathands.store import Store
+from chathands.store import Store, SuspendedRow
 from chathands.toolbox import Caller, FileRoots, Policy, Registry, RunScope
 
 _log = logging.getLogger(__name__)
@@ -66,6 +66,17 @@ class Opening:
             question=asked,
             clock=clock,
             goes_on=goes_on,
+        )
+
+    def lost_trace(self, row: SuspendedRow) -> RunTrace:
+        """For a run an earlier process suspended and of which nothing else can be read."""
+        return RunTrace(
+            row.run_id,
+            model=self._model,
+            place=row.place,
+            question={},
+            clock=asyncio.get_running_loop().time,
+            goes_on=True,
         )
 
     async def begin(

@@ -13,8 +13,8 @@ from chathands.agent import budget, fallback
 from chathands.agent.deadline import Deadline
 from chathands.agent.events import Corrected, OnEvent, Question, RoundStarted, Withdrawn, tell
 from chathands.agent.trace import RunTrace, TurnTrace
-from chathands.agent.trace_reading import DEADLINE_ERROR
 from chathands.agent.turns import AUTO, TurnSetup, Withdraw
+from chathands.agent.verdict import CANCELLED_ERROR, DEADLINE_ERROR, WITHDRAWN_NOTE
 from chathands.conversation import Message, Status, ToolCall, ToolChoice, ToolSpec
 from chathands.emulation import Answer, Calls, GiveUp, Retry, Turn
 from chathands.emulation.outcome import ModelRequest, Reason, Text
@@ -225,7 +225,7 @@ class Runner:
     def _withdraw(self, run: Run, why: Withdraw) -> None:
         if run.withdrawn is None:
             run.withdrawn = why
-            run.trace.note("收回工具", why)
+            run.trace.note(WITHDRAWN_NOTE, why)
             run.emit(Withdrawn(run.run_id, why))
 
     async def _decide(self, run: Run) -> Answer | Calls | GiveUp | Fault:
@@ -330,7 +330,7 @@ class Runner:
             log.ended(error=f"{type(error).__name__}: {error}")
             raise
         except asyncio.CancelledError:
-            log.ended(error="cancelled")
+            log.ended(error=CANCELLED_ERROR)
             raise
         finally:
             with contextlib.suppress(TimeoutError):

@@ -1,8 +1,9 @@
-"""Reading a trace: the verdict, the page a person reads, and the replay."""
+"""Reading a trace: the page a person reads, and the replay. The verdict is in verdict.py."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,105 +11,18 @@ from typing import Any
 
 from chathands.agent.trace import REQUEST_EXTRAS, outcome_to_row, pieces_from_rows
 from chathands.agent.turns import TurnSetup
-from chathands.emulation.outcome import Reason
 from chathands.store import codec
 
-_BLAME = {
-    Reason.REFUSAL: "contract",
-    Reason.MISSED_CALL: "contract",
-    Reason.UNKNOWN_TOOL: "contract",
-    Reason.WRONG_TOOL: "contract",
-    Reason.EMPTY: "contract",
-    Reason.BROKEN_CALL: "parser",
-    Reason.INVALID_ARGUMENTS: "parser",
-    Reason.TRUNCATED: "upstream",
-    Reason.UNGROUNDED: "review",
-    Reason.UNCONFIRMED: "review",
-    Reason.UNBACKED_CLAIM: "review",
-    Reason.UNBACKED_FIGURE: "review",
-}
-"""Where to look when a run ended in a reason: did the model not take the contract (contract), could
-we not read it (parser), or did we not accept what we read (review)?"""
 
+class RequestNumbers:
+    """Numbers requests from 1 in each round; a round may take more than one turn."""
 
-# --- verdict
+    def __init__(self) -> None:
+        self._counts: Counter[int] = Counter()
 
-
-def verdict_of(trace: Mapping[str, Any]) -> str:
-    """One line: `ok`, or contract, parser, review, state, tool or upstream, and why."""
-    if trace.get("outcome") == "suspended":
-        return "ok: 等待确认"
-    last = _last_request(trace)
-    cause = trace_cause(trace)
-    if trace.get("outcome") in ("answered", "cancelled"):
-        return _verdict_of_answered(trace)
-    if cause is not None and cause[0] == "state":
-        return f"state: {cause[1]}"
-    if last is not None and last.get("error") and not _cut_by_deadline(last):
-        return f"upstream: {last['error']}"
-    if last is not None and (last.get("outcome") or {}).get("kind") in ("give_up", "retry"):
-        reason = Reason(last["outcome"]["reason"])
-        return f"{_BLAME[reason]}: {reason}"
-    return _verdict_of_lost_time(trace)
-
-
-def trace_cause(trace: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The last note that names a layer to blame, as (layer, detail)."""
-    for step in reversed(trace.get("steps", ())):
-        if step["kind"] == "note" and step["what"] == "state":
-            return "state", step["detail"]
-    return None
-
-
-def _verdict_of_answered(trace: Mapping[str, Any]) -> str:
-    bad = [
-        f"{step['result']['name']} {step['result']['status']}"
-        for step in trace["steps"]
-        if step["kind"] == "call" and step["result"]["status"] in ("failed", "unknown")
-    ]
-    if bad and trace.get("outcome") == "answered":
-        return f"tool: {'，'.join(bad)}"
-    reasons = [
-        row["outcome"]["reason"]
-        for row in _requests(trace)
-        if (row.get("outcome") or {}).get("kind") == "retry"
-    ]
-    corrected = f"（纠正过：{'，'.join(reasons)}）" if reasons else ""
-    return f"ok{corrected}" if trace.get("outcome") == "answered" else f"ok: 已停止{corrected}"
-
-
-def _verdict_of_lost_time(trace: Mapping[str, Any]) -> str:
-    """Nothing failed by itself, so that time ran out: who took it?"""
-    model = sum(row.get("ended", row["at"]) - row["at"] for row in _requests(trace))
-    tools = sum(
-        (step["result"].get("cost_ms") or 0) / 1000
-        for step in trace["steps"]
-        if step["kind"] == "call"
-    )
-    if tools > model:
-        return f"tool: 工具用了 {tools:.1f} 秒，模型用了 {model:.1f} 秒"
-    return f"upstream: 模型用了 {model:.1f} 秒，工具用了 {tools:.1f} 秒"
-
-
-def _requests(trace: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for step in trace.get("steps", ()):
-        if step["kind"] == "turn":
-            yield from step["requests"]
-
-
-def _last_request(trace: Mapping[str, Any]) -> dict[str, Any] | None:
-    last = None
-    for row in _requests(trace):
-        last = row
-    return last
-
-
-DEADLINE_ERROR = "deadline"
-"""What `error` of a request says that we cut off ourselves."""
-
-
-def _cut_by_deadline(row: Mapping[str, Any]) -> bool:
-    return row.get("error") == DEADLINE_ERROR
+    def next(self, round_number: int) -> int:
+        self._counts[round_number] += 1
+        return self._counts[round_number]
 
 
 # --- the page
@@ -130,12 +44,14 @@ def render_trace(trace: Mapping[str, Any], *, full: bool = False) -> str:
         f"问题 {trace['question']}",
     ]
     before: list[Mapping[str, Any]] = []
+    numbers = RequestNumbers()
     for step in trace["steps"]:
         lines.append("")
         match step["kind"]:
             case "turn":
                 lines += _turn_head(trace, step)
-                for number, row in enumerate(step["requests"], 1):
+                for row in step["requests"]:
+                    number = numbers.next(step["round"])
                     messages = [*before[: row["same"]], *row["messages"]]
                     lines += _request_lines(row, number, messages, full)
                     before = messages
@@ -228,6 +144,7 @@ def replay(trace: Mapping[str, Any]) -> Replay:
     """Feed the stored pieces to Turn, and compare requests and outcomes with the stored ones."""
     differences: list[str] = []
     before: list[Any] = []
+    numbers = RequestNumbers()
     for step in trace["steps"]:
         if step["kind"] != "turn":
             continue
@@ -236,8 +153,8 @@ def replay(trace: Mapping[str, Any]) -> Replay:
             codec.messages_from_dicts(conversation),
             [codec.spec_from_dict(row) for row in trace["toolsets"][step["tools"]]],
         )
-        for number, row in enumerate(step["requests"], 1):
-            where = f"第 {step['round']} 轮请求 {number}"
+        for row in step["requests"]:
+            where = f"第 {step['round']} 轮请求 {numbers.next(step['round'])}"
             stored = [*before[: row["same"]], *row["messages"]]
             before = stored
             sent = [

@@ -3,19 +3,15 @@
 import json
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chathands.agent import render_trace, replay
 from chathands.agent.trace import pieces_from_rows, pieces_to_rows
-from chathands.agent.trace_reading import verdict_of
 from chathands.emulation.outcome import NativeCall, Text, Thinking
-from chathands.errors import UpstreamFailed
 from chathands.upstreams.base import Usage
-from chathands.upstreams.scripted import HANG, Reply
-from tests.agent.kit import NOTE, READ, SEND, Clockwork, block, world
-from tests.support.virtual_clock import virtual
+from chathands.upstreams.scripted import Reply
+from tests.agent.kit import NOTE, READ, SEND, block, world
 
 REFUSAL = "抱歉，作为一个语言模型，我无法访问外部工具，没有办法查看库存。"
 
@@ -45,7 +41,7 @@ async def test_a_trace_holds_requests_replies_calls_timings_and_ends_with_the_ve
     assert "tokens 700+40，缓存 600" in page
     assert "调用 look" in page
     assert "库存一切正常。" in page
-    assert page.splitlines()[-1] == "判定 ok（纠正过：refusal）"
+    assert page.splitlines()[-1] == "判定 ok: 纠正 1 次后答出：refusal"
     assert trace["outcome"] == "answered"
 
 
@@ -171,81 +167,3 @@ async def test_when_a_call_began_and_ended_is_shown(tmp_path):
         page = render_trace(await last_trace(w))
     assert re.search(r'\[\d\.\d\ds\] 调用 look \{"what": "库存"\}', page)
     assert re.search(r'\[\d\.\d\ds\] 没有运行 note \{"text": "买菜"\}', page)
-
-
-# --- the verdict
-
-
-async def verdict(tmp_path, replies, *sources, ask="看看库存", **options):
-    async with world(tmp_path, replies, *sources, **options) as w:
-        await w.ask(ask)
-        return (await last_trace(w))["verdict"]
-
-
-async def test_a_model_that_is_down_is_to_blame(tmp_path):
-    assert (await verdict(tmp_path, [UpstreamFailed("500")], READ)).startswith(
-        "upstream: UpstreamFailed"
-    )
-
-
-async def test_a_model_that_only_refuses_did_not_take_the_contract(tmp_path):
-    replies = [REFUSAL, f"{REFUSAL}真的不行。", f"真的很抱歉。{REFUSAL}"]
-    assert await verdict(tmp_path, replies, READ) == "contract: refusal"
-
-
-async def test_blocks_that_cannot_be_read_are_the_parser_s(tmp_path):
-    def broken(request):
-        return (
-            f'```json action\n{{"tool": "look", "parameters": {{"what": "{len(request.messages)}\n'
-        )
-
-    assert await verdict(tmp_path, broken, READ) in ("parser: broken_call", "upstream: truncated")
-
-
-async def test_an_unbacked_claim_is_the_review_s(tmp_path):
-    def claiming(request):
-        return f"已经发送到销售群了。{len(request.messages)}"
-
-    assert (await verdict(tmp_path, claiming, SEND, READ, ask="发周报")).startswith(
-        "review: unbacked_"
-    )
-
-
-async def test_a_failed_tool_is_named(tmp_path):
-    replies = [block("note", text="坏"), "没有记下来。"]
-    assert await verdict(tmp_path, replies, NOTE, ask="记一下") == "tool: note failed"
-
-
-async def test_no_model_is_the_state_s(tmp_path):
-    async with world(tmp_path, [], READ) as w:
-        trace = {"outcome": "failed", "steps": [{"kind": "note", "what": "state", "detail": "x"}]}
-        assert verdict_of(trace) == "state: x"
-        assert w
-
-
-@virtual
-async def test_a_hanging_model_took_the_time(tmp_path):
-    assert (await verdict(tmp_path, [HANG, HANG], READ)).startswith("upstream: 模型用了")
-
-
-@virtual
-async def test_a_slow_tool_took_the_time(tmp_path):
-    slow = READ.replace("timeout=10", "timeout=60")
-    replies = [(1, block("look", what="库存", seconds=50)), (None, "")]
-    blamed = await verdict(tmp_path, Clockwork(*replies), slow)
-    assert blamed.startswith("tool: 工具用了")
-
-
-@pytest.mark.parametrize("outcome", ["answered", "cancelled"])
-def test_nothing_wrong_is_ok(outcome):
-    assert verdict_of({"outcome": outcome, "steps": []}).startswith("ok")
-
-
-async def test_a_crash_of_ours_leaves_a_trace(tmp_path):
-    async with world(tmp_path, [RuntimeError("a bug")], READ) as w:
-        with pytest.raises(RuntimeError):
-            await w.ask("看看库存")
-        trace = await last_trace(w)
-        assert trace["outcome"] == "crashed"
-        assert trace["verdict"] == "state: RuntimeError('a bug')"
-        assert len(w.agent._locks) == 0
