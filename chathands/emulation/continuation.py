@@ -5,6 +5,7 @@ Each way a call can end has a wording of its own, and none tells a model that is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -63,38 +64,61 @@ def guide(
     tools: Mapping[str, ToolSpec],
     *,
     pending: Sequence[str] = (),
+    broken_siblings: bool = False,
+    decided: bool = False,
     language: Language,
 ) -> str:
-    """How to go on after these results; `pending` names what was asked for and not yet done."""
+    """How to go on after these results; "" when there is nothing to say.
+
+    `pending` names what was asked for and not yet done. `broken_siblings` says that blocks beside
+    these calls could not be read and are answered as failed. With `decided` a notice behind the
+    results says how to go on: only what holds of the results is said here.
+    """
     words = wording(language)["continuation"]
     statuses = {entry.status for entry in entries}
+    failed = [entry for entry in entries if entry.status is Status.FAILED]
+    fixable = broken_siblings or any(not entry.hopeless for entry in failed)
+    hopeless = sorted({one_line(entry.name, 200) for entry in failed if entry.hopeless})
+    cut = any(entry.result is not None and entry.result.truncated for entry in entries)
     lines = []
-    if len(entries) > 1 and statuses == {Status.OK}:
+    if len(entries) > 1 and statuses == {Status.OK} and not fixable:
         lines.append(words["several"].format(count=len(entries)))
     if any(entry.empty for entry in entries):
         lines.append(words["empty"])
-    if any(entry.result is not None and entry.result.truncated for entry in entries):
+    if cut:
         lines.append(words["truncated"])
-    failed = [entry for entry in entries if entry.status is Status.FAILED]
-    if any(not entry.hopeless for entry in failed):
-        lines.append(words["fixable"])
-    hopeless = sorted({one_line(entry.name, 200) for entry in failed if entry.hopeless})
     if hopeless:
         lines.append(words["unfixable"].format(name=words["and"].join(hopeless)))
     if Status.DENIED in statuses:
         lines.append(words["denied"])
     if Status.UNKNOWN in statuses:
         lines.append(words["unknown"])
+    if decided:
+        return "\n".join(lines)
+    if cut:
+        lines.append(words["narrower"])
+    if fixable:
+        lines.append(words["fixable"])
     if Status.OK in statuses:
-        spec = tools.get(entries[-1].name)
-        effect = spec is not None and spec.side_effect in ("local", "outward")
-        if pending:
-            lines.append(words["pending"].format(names=words["and"].join(pending)))
-        elif effect and entries[-1].status is Status.OK:
-            lines.append(words["done_effect"])
-        else:
-            lines.append(words["done"])
+        lines.append(_after_success(entries[-1], tools, pending, fixable, words))
     return "\n".join(lines)
+
+
+def _after_success(
+    last: Shown,
+    tools: Mapping[str, ToolSpec],
+    pending: Sequence[str],
+    fixable: bool,
+    words: Mapping[str, str],
+) -> str:
+    spec = tools.get(last.name)
+    effect = spec is not None and spec.side_effect in ("local", "outward")
+    if fixable:
+        # "The results are enough" beside "rewrite that block" would be two orders at once.
+        return words["kept"]
+    if pending:
+        return words["pending"].format(names=words["and"].join(pending))
+    return words["done_effect" if effect and last.status is Status.OK else "done"]
 
 
 def _render(entry: Shown, language: Language, fence: str) -> str:
@@ -115,16 +139,23 @@ def _render(entry: Shown, language: Language, fence: str) -> str:
 
 
 def neutralise(content: str, fence: str) -> str:
-    """`content` with every occurrence of the fence token broken up, so that it cannot close it."""
+    """`content` in which nothing can close the fence: neither its token, however written, nor a
+    line of the same shape, which a small model does not tell from it."""
+    if "-" in content or "\u2014" in content or "\u2500" in content:
+        content = _FENCE_LIKE.sub(r"\g<space>· \g<line>", content)
     if not fence:
         return content
-    lowered, token = content.casefold(), fence.casefold()
-    if token not in lowered:
-        return content
-    if len(lowered) != len(content):  # casefolding changed lengths: compare case-sensitively
-        return content.replace(fence, f"{fence[0]}·{fence[1:]}")
-    pieces, start = [], 0
-    while (at := lowered.find(token, start)) >= 0:
-        pieces += [content[start : at + 1], "·"]
-        start = at + 1
-    return "".join([*pieces, content[start:]])
+    return re.sub(
+        re.escape(fence),
+        lambda found: f"{found[0][0]}·{found[0][1:]}",
+        content,
+        flags=re.IGNORECASE,
+    )
+
+
+_FENCE_LIKE = re.compile(
+    r"^(?P<space>[ \t]*)(?P<line>[-\u2010-\u2015\u2500\uff0d]{3,}[ \t]*[\w\u200b-\u200d]{2,40}"
+    r"[ \t]*[-\u2010-\u2015\u2500\uff0d]{3,}[ \t]*)$",
+    re.MULTILINE,
+)
+"""A word between two rows of dashes, alone on its line."""

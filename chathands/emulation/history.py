@@ -1,7 +1,26 @@
-"""A conversation as plain messages: projection for a request, cleaning between runs, its state.
+"""A conversation as plain messages: the projection that a request carries.
 
-The projection is append-only: messages added to a conversation never change what was already
-rendered in the same run, so an upstream can keep its prompt cache.
+It is append-only: messages added to a conversation never change what was already rendered in the
+same run, so an upstream can keep its prompt cache. Clients send anything; these are the rules:
+
+| in the conversation                          | what the model reads                             |
+|----------------------------------------------|--------------------------------------------------|
+| an assistant's calls                         | blocks, byte for byte as the contract shows them |
+| calls over several assistant messages in row | one message with all the blocks                  |
+| results in any order                         | by the number of their calls, in one message     |
+| a second result for one call                 | nothing: the first counts                        |
+| one id for two calls                         | its results answer them in order                 |
+| a call without a result                      | "no result came back", before what follows       |
+| a result behind that                         | where it arrives, under the number of its call   |
+| text of a person between call and result     | the text, then the result                        |
+| a result nobody asked for                    | behind the others, as belonging to no block      |
+| a picture, an attachment                     | a numbered placeholder, and that it is not seen  |
+| system text further on                       | a user message, marked                           |
+| thinking                                     | nothing                                          |
+| two messages of one role                     | one message                                      |
+| an assistant's message first                 | behind a line that the conversation starts here  |
+| an empty message                             | a word that it is empty                          |
+| what went wrong in earlier runs              | nothing (see cleaning.py)                        |
 """
 
 from __future__ import annotations
@@ -9,31 +28,37 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from chathands.conversation import (
     Conversation,
+    Image,
     Message,
+    OtherPart,
+    Part,
     Role,
     Status,
     Tag,
     ToolCall,
+    ToolResult,
     ToolSpec,
     canonical_json,
 )
 from chathands.emulation import continuation
+from chathands.emulation.cleaning import clean
 from chathands.emulation.continuation import Shown
 from chathands.emulation.contract import render_block, render_contract
 from chathands.emulation.matching import effects_asked_for
 from chathands.emulation.outcome import ChatMessage, Language
 from chathands.emulation.prompts import wording
-from chathands.emulation.refusal import stance_of
+from chathands.emulation.signature import one_line
 from chathands.emulation.state import (
     Tools,
     declared_tools,
     has_tool_history,
     is_notice,
+    is_question,
     run_start,
     settled_tools,
 )
@@ -42,8 +67,9 @@ from chathands.limits import THOUGHT_BEFORE_BLOCK
 _REJECTED_CAP = 2000
 """Characters of a rejected reply that are shown again: enough to see the fault."""
 
+_MIME = re.compile(r"[\w.+-]{1,40}/[\w.+-]{1,60}")
 
-# --- projection
+__all__ = ["clean", "derived_fence", "project", "shortened"]
 
 
 def project(
@@ -58,11 +84,13 @@ def project(
 
     `tools=None` declares those of the history. `fence` is the run's random token around results;
     without one it is derived from the head of the conversation. With neither tools nor tool
-    history the messages come out as they are, the persona before them.
+    history the messages come out as they are, the persona before them: not even their roles are
+    put in order, and each brings its `source` along for what plain text cannot say.
     """
     specs = declared_tools(conversation, tools)
     if not specs and not has_tool_history(conversation):
-        plain = [ChatMessage(m.role, _with_images(m, language)) for m in conversation]
+        marks = _Attachments(language)
+        plain = [ChatMessage(m.role, marks.beside(_headed(m), m), source=m) for m in conversation]
         return tuple([ChatMessage(Role.SYSTEM, persona)] if persona else []) + tuple(plain)
     lead = 0
     while lead < len(conversation) and conversation[lead].role is Role.SYSTEM:
@@ -74,9 +102,10 @@ def project(
     else:
         nothing = wording(language)["contract"]["no_tools"]
         system = f"{nothing}\n\n{background_text}" if background_text else nothing
-    projection = _Projection(
-        conversation, lead, specs, language, fence or derived_fence(conversation)
-    )
+    fence = fence or derived_fence(conversation)
+    run = max(run_start(conversation), lead)
+    talk = [*clean(conversation[lead:run], language=language), *conversation[run:]]
+    projection = _Projection(talk, specs, language, fence)
     return (ChatMessage(Role.SYSTEM, system), *projection.messages())
 
 
@@ -102,18 +131,17 @@ class _Projection:
     def __init__(
         self,
         conversation: Conversation,
-        start: int,
         specs: Sequence[ToolSpec],
         language: Language,
         fence: str,
     ) -> None:
         self._conversation = conversation
-        self._start = start
         self._specs = {spec.name: spec for spec in specs}
         self._language: Language = language
         self._words = wording(language)["history"]
         self._fence = fence
         self._run = run_start(conversation)
+        self._attachments = _Attachments(language)
         self._out: list[ChatMessage] = []
         self._calls: list[ToolCall] = []
         self._numbers: dict[str, list[int]] = defaultdict(list)
@@ -124,20 +152,28 @@ class _Projection:
         self._failures: list[ToolCall] = []
 
     def messages(self) -> tuple[ChatMessage, ...]:
-        at = self._start
+        at = 0
         while at < len(self._conversation):
             message = self._conversation[at]
-            if message.role is Role.TOOL:
+            if message.result is not None:
                 at = self._results(at)
                 continue
-            if message.tag is not Tag.NOTICE:
-                self._close_pending()
+            if self._ends_the_wait(at):
+                self._close_pending(at)
             if at == self._run:
                 self._failures.clear()
             self._plain(message)
             at += 1
-        self._close_pending()
+        self._close_pending(at)
         return tuple(self._out)
+
+    def _ends_the_wait(self, at: int) -> bool:
+        """Whether calls without a result are given up before this message. Results may stand
+        behind a remark of ours, system text and further calls of the same batch."""
+        message = self._conversation[at]
+        if message.role is Role.ASSISTANT:
+            return not message.calls
+        return message.tag is Tag.CORRECTION or is_question(self._conversation, at)
 
     def _plain(self, message: Message) -> None:
         if message.role is Role.ASSISTANT:
@@ -149,8 +185,8 @@ class _Projection:
         elif message.role is Role.SYSTEM:
             self._say(Role.USER, f"{self._words['system']}\n{message.text}")
         else:
-            text = _with_images(message, self._language)
-            self._say(Role.USER, f"{message.head}\n{text}" if message.head else text)
+            text = self._attachments.beside(_headed(message), message)
+            self._say(Role.USER, text if text.strip() else self._words["empty_reply"])
 
     def _assistant_text(self, message: Message) -> str:
         if message.tag is Tag.REJECTED:
@@ -159,7 +195,8 @@ class _Projection:
                 or (self._words["empty_reply"])
             )
         if not message.calls:
-            return message.text or self._words["empty_reply"]
+            text = self._attachments.beside(message.text, message)
+            return text if text.strip() else self._words["empty_reply"]
         thought = message.text.strip()
         if len(thought) > THOUGHT_BEFORE_BLOCK:
             thought = thought[:THOUGHT_BEFORE_BLOCK].rstrip() + "…"
@@ -171,11 +208,12 @@ class _Projection:
         shown: dict[int, Shown] = {}
         orphans: list[Shown] = []
         end = at
-        while end < len(self._conversation) and self._conversation[end].role is Role.TOOL:
+        while end < len(self._conversation):
             result = self._conversation[end].result
-            end += 1
             if result is None:
-                continue
+                break
+            end += 1
+            result = self._attachments.inside(result)
             numbers = self._numbers.get(result.call_id, [])
             open_ones = [n for n in numbers if n not in self._answered]
             if not numbers:
@@ -185,10 +223,8 @@ class _Projection:
                 number = open_ones[0]
                 self._answered.add(number)
                 shown[number] = Shown(self._calls[number - 1], number, result)
-        for number in self._pending:
-            if number not in self._answered:
-                shown[number] = Shown(self._calls[number - 1], number, None)
-        self._pending.clear()
+        for number in self._given_up(end):
+            shown[number] = Shown(self._calls[number - 1], number, None)
         ordered = [self._with_hope(shown[number]) for number in sorted(shown)] + orphans
         if ordered:
             self._say_results(ordered, at, end)
@@ -201,27 +237,45 @@ class _Projection:
         self._failures.append(entry.call)
         return replace(entry, hopeless=hopeless)
 
-    def _close_pending(self) -> None:
+    def _close_pending(self, at: int) -> None:
         """Calls that something else followed instead of their results."""
-        missing = [n for n in self._pending if n not in self._answered]
-        self._pending.clear()
-        if missing:
-            entries = [Shown(self._calls[n - 1], n, None) for n in missing]
+        entries = [Shown(self._calls[n - 1], n, None) for n in self._given_up(at)]
+        if entries:
             self._say(Role.USER, self._render(entries))
 
+    def _given_up(self, at: int) -> list[int]:
+        """The pending calls that get no result from here to the next reply; they stop waiting."""
+        coming: set[str] = set()
+        for message in self._conversation[at:]:
+            if message.role is Role.ASSISTANT:
+                break
+            if message.result is not None:
+                coming.add(message.result.call_id)
+        waiting = [n for n in self._pending if n not in self._answered]
+        self._pending = [n for n in waiting if self._calls[n - 1].id in coming]
+        return [n for n in waiting if n not in self._pending]
+
     def _say_results(self, entries: Sequence[Shown], at: int, end: int) -> None:
-        text = self._render(entries, earlier=at <= self._run)
+        earlier = at <= self._run
+        text = self._render(entries, earlier=earlier)
         following = self._conversation[end] if end < len(self._conversation) else None
-        # Old results need no way on; in the last round the notice behind them says it.
-        if at > self._run and not (following and is_notice(following, "last_round")):
-            way_on = continuation.guide(
+        chosen = following is not None and is_notice(
+            following, "last_round", "none", "required", "named"
+        )
+        # Old results need no way on, and where a notice follows it says how to go on.
+        way_on = (
+            ""
+            if earlier
+            else continuation.guide(
                 entries,
                 self._specs,
                 pending=self._asked_for_and_not_done(end),
+                broken_siblings=at > 0 and is_notice(self._conversation[at - 1], "siblings"),
+                decided=chosen,
                 language=self._language,
             )
-            text = f"{text}\n\n{way_on}"
-        self._say(Role.USER, text)
+        )
+        self._say(Role.USER, f"{text}\n\n{way_on}" if way_on else text)
 
     def _asked_for_and_not_done(self, end: int) -> list[str]:
         question = self._conversation[self._run].text if self._run >= 0 else ""
@@ -239,17 +293,51 @@ class _Projection:
         return continuation.render_results(entries, language=self._language, fence=fence)
 
     def _say(self, role: Role, text: str) -> None:
+        if not self._out and role is Role.ASSISTANT:
+            self._out.append(ChatMessage(Role.USER, self._words["start"]))
         if self._out and self._out[-1].role is role:
             before = self._out.pop()
             text = f"{before.content}\n\n{text}"
         self._out.append(ChatMessage(role, text))
 
 
-def _with_images(message: Message, language: Language) -> str:
-    if not message.images:
-        return message.text
-    marks = " ".join([wording(language)["history"]["image"]] * len(message.images))
-    return f"{message.text}\n{marks}" if message.text else marks
+class _Attachments:
+    """What plain text cannot hold, as placeholders numbered through the conversation."""
+
+    def __init__(self, language: Language) -> None:
+        self._words = wording(language)["history"]
+        self._count = 0
+
+    def beside(self, text: str, message: Message) -> str:
+        """A message's text with the placeholders of its attachments below it."""
+        return self._below(text, message.images, message.ordered)
+
+    def inside(self, result: ToolResult) -> ToolResult:
+        """A result whose content ends in the placeholders of its attachments."""
+        content = self._below(result.content, result.images, result.ordered)
+        return result if content == result.content else replace(result, content=content)
+
+    def _below(self, text: str, images: Iterable[Image], parts: Iterable[Part]) -> str:
+        marks = [self._mark("image", image.mime or "") for image in images]
+        kinds = [part.kind for part in parts if isinstance(part, OtherPart)]
+        marks += [self._mark("attachment", kind) for kind in kinds if kind not in _NOT_SHOWN]
+        if not marks:
+            return text
+        marks.append(self._words["unseen"])
+        return "\n".join([text, " ".join(marks)] if text else [" ".join(marks)])
+
+    def _mark(self, word: str, kind: str) -> str:
+        self._count += 1
+        known = word == "attachment" or _MIME.fullmatch(kind)
+        told = f": {one_line(kind, 60)}" if kind and known else ""
+        return self._words[word].format(number=self._count, kind=told)
+
+
+_NOT_SHOWN = ("redacted_thinking", "thinking", "reasoning", "refusal")
+
+
+def _headed(message: Message) -> str:
+    return f"{message.head}\n{message.text}" if message.head else message.text
 
 
 def shortened(text: str, cap: int, language: Language) -> str:
@@ -259,37 +347,3 @@ def shortened(text: str, cap: int, language: Language) -> str:
     head, tail = cap * 3 // 4, cap // 4
     mark = wording(language)["history"]["cut"].format(count=len(text) - head - tail)
     return f"{text[:head]}\n{mark}\n{text[-tail:]}"
-
-
-# --- between runs
-
-
-def clean(conversation: Conversation, *, language: Language = "zh") -> tuple[Message, ...]:
-    """The conversation as the next run should see it.
-
-    Rejected replies, corrections and notices leave; markup that leaked into answers is cut out; an
-    answer that was a refusal becomes a neutral remark, so that the model does not imitate it.
-    """
-    out: list[Message] = []
-    for message in conversation:
-        if message.tag is not Tag.PLAIN:
-            continue
-        if message.role is Role.ASSISTANT and not message.calls:
-            text = _LEAKED.sub("", message.text).strip()
-            if not text and not message.text.strip():
-                continue
-            stance = stance_of(text)
-            if not text or (stance.kind == "refusal" and stance.strong):
-                text = wording(language)["history"]["dropped_refusal"]
-            message = replace(message, text=text)
-        out.append(message)
-    return tuple(out)
-
-
-_LEAKED = re.compile(
-    r"```+ ?(?:json )?action\b.*?(?:```+|\Z)"
-    r"|<(tool_calls?|function_calls?|invoke|think|thinking)\b[^>]*>.*?(?:</\1>|\Z)"
-    r"|</?(?:tool_calls?|function_calls?|invoke|think|thinking)>",
-    re.DOTALL | re.IGNORECASE,
-)
-"""Blocks that were shown as text; broken ones run to the end."""

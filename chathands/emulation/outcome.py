@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, Literal
 
-from chathands.conversation import Role, ToolCall
+from chathands.conversation import Message, Role, ToolCall
 
 # --- in: what an upstream streams
 
@@ -64,6 +64,8 @@ class ChatMessage:
     content: str
     tool_calls: tuple[Mapping[str, Any], ...] = ()
     tool_call_id: str | None = None
+    source: Message | None = None
+    """The message itself, where it is passed on untouched: pictures, names, parts."""
 
 
 @dataclass(frozen=True, slots=True)

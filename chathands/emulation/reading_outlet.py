@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Collection
 
 from chathands.conversation import ToolCall, canonical_json
 from chathands.emulation.dialects.quotation import LEAD, is_quoted, names_a_result
@@ -23,7 +24,7 @@ class Outlet:
     `events` are those nobody has fetched yet.
     """
 
-    def __init__(self, judge: Judge, position: int) -> None:
+    def __init__(self, judge: Judge, position: int, taken: Collection[str] = ()) -> None:
         self.events: list[Event] = []
         self.calls: list[ToolCall] = []
         self.thought: list[str] = []
@@ -37,6 +38,7 @@ class Outlet:
         """Text that had left turned out to be thinking."""
         self._judge = judge
         self._position = position
+        self._taken = taken
         self._said: list[str] = []
         self._blank: list[str] = []
         """White space that leaves only when text follows it."""
@@ -148,9 +150,8 @@ class Outlet:
             return
         self._seen.add(key)
         identity = f"{self._position}\n{len(self.calls)}\n{accepted.name}\n{arguments}"
-        digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
         call = ToolCall(
-            f"call_{digest[:12]}",
+            self._free_id(identity),
             accepted.name,
             accepted.arguments,
             accepted.confidence,
@@ -158,6 +159,15 @@ class Outlet:
         )
         self.calls.append(call)
         self.events.append(CallReady(call))
+
+    def _free_id(self, identity: str) -> str:
+        """An id from the call's identity. Where earlier rounds have left the conversation, the same
+        call at the same position may have one already: then the next."""
+        while True:
+            digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
+            if (id := f"call_{digest[:12]}") not in self._taken:
+                return id
+            identity += "\n+"
 
 
 def _one_blank(blanks: re.Match[str]) -> str:

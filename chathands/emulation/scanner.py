@@ -6,7 +6,7 @@ it reads on in silence; what it read then leaves as a call, is kept as broken, o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from chathands.conversation import ToolSpec
@@ -33,11 +33,13 @@ class Scanner:
         tools: Sequence[ToolSpec | Mapping[str, Any]],
         *,
         position: int = 0,
+        taken: Collection[str] = (),
         thinking: Thinking = "none",
         language: Literal["zh", "en"] = "zh",
         cap: int = REPLY_CAP,
     ) -> None:
-        """`position` is the number of calls already in the conversation; call ids depend on it.
+        """`position` is the number of calls already in the conversation; call ids depend on it,
+        and are none of those `taken`.
 
         `thinking` "open" is for models whose replies begin inside their thinking. Characters beyond
         `cap` are not read; the reply then counts as cut off. `language` is that of the sentences in
@@ -45,7 +47,7 @@ class Scanner:
         """
         self._src = Source()
         known = Tools(tools)
-        self._outlet = Outlet(Judge(known, language), position)
+        self._outlet = Outlet(Judge(known, language), position, taken)
         self._left = cap
         self._reading: ParsedReply | None = None
         self._walk = Prose(self._src, known, self._outlet).walk(inside_thinking=thinking == "open")

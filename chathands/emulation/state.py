@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from typing import Any
 
 from chathands.conversation import (
+    UNREADABLE,
     Conversation,
     Message,
     Role,
@@ -40,6 +41,47 @@ class State(StrEnum):
     """No more tools: by choice, in the last round, or because time is up."""
 
 
+class Sign(StrEnum):
+    """What one step of a conversation means for its state."""
+
+    ASKED = "asked"
+    """A person's message: a run begins."""
+    FORCED = "forced"
+    """Our notice that a tool must be used."""
+    WITHDRAWN = "withdrawn"
+    """Our notice that no tool may be used any more."""
+    CORRECTED = "corrected"
+    """Our answer to a reply that could not stand."""
+    REPLIED = "replied"
+    """An answer of the model; what comes next is a new decision."""
+    OK = "ok"
+    FAILED = "failed"
+    DENIED = "denied"
+    UNKNOWN = "unknown"
+    """The last four: a group of results, by the worst that is in it; a call that got none is
+    unknown."""
+
+
+_ANYWHERE: dict[Sign, State] = {
+    Sign.ASKED: State.FIRST_DECISION,
+    Sign.FORCED: State.FORCED,
+    Sign.WITHDRAWN: State.WITHDRAWN,
+    Sign.CORRECTED: State.AFTER_CORRECTION,
+    Sign.REPLIED: State.FIRST_DECISION,
+    Sign.OK: State.AFTER_RESULT,
+    Sign.FAILED: State.AFTER_ERROR,
+    Sign.DENIED: State.AFTER_DENIAL,
+    Sign.UNKNOWN: State.AFTER_UNKNOWN,
+}
+TRANSITIONS: Mapping[State, Mapping[Sign, State]] = {
+    **dict.fromkeys(State, _ANYWHERE),
+    # A correction lifts neither: what was forced stays forced, what was withdrawn stays away.
+    State.FORCED: {**_ANYWHERE, Sign.CORRECTED: State.FORCED},
+    State.WITHDRAWN: {**_ANYWHERE, Sign.CORRECTED: State.WITHDRAWN},
+}
+"""The state machine of a conversation, whole: every state, every sign, the next state."""
+
+
 def has_tool_history(conversation: Conversation) -> bool:
     return any(message.calls or message.result is not None for message in conversation)
 
@@ -51,7 +93,8 @@ def declared_tools(conversation: Conversation, tools: Tools | None) -> tuple[Too
     keys: dict[str, dict[str, Any]] = {}
     for message in conversation:
         for call in message.calls:
-            keys.setdefault(call.name, {}).update({key: {} for key in call.arguments})
+            seen = keys.setdefault(call.name, {})
+            seen.update({key: {} for key in call.arguments if key != UNREADABLE})
     return tuple(
         ToolSpec(
             name,
@@ -66,11 +109,21 @@ def declared_tools(conversation: Conversation, tools: Tools | None) -> tuple[Too
 
 
 def run_start(conversation: Conversation) -> int:
-    """Index of the question the current run answers: the last plain user message; -1 if none."""
+    """Index of the question the current run answers: the last plain user message; -1 if none.
+
+    Text that stands beside tool results in one wire message is a remark on them, no new question.
+    """
     for at in range(len(conversation) - 1, -1, -1):
-        if conversation[at].role is Role.USER and conversation[at].tag is Tag.PLAIN:
+        if is_question(conversation, at):
             return at
     return -1
+
+
+def is_question(conversation: Conversation, at: int) -> bool:
+    message = conversation[at]
+    if message.role is not Role.USER or message.tag is not Tag.PLAIN:
+        return False
+    return not (message.joined and at and conversation[at - 1].role is Role.TOOL)
 
 
 def question_of(conversation: Conversation) -> str:
@@ -107,38 +160,58 @@ def is_notice(message: Message, *kinds: str) -> bool:
 
 
 def state_of(conversation: Conversation) -> State:
-    """What the model is about to decide, read off the end of the list."""
-    for at in range(len(conversation) - 1, -1, -1):
-        message = conversation[at]
-        if is_notice(message, "none", "last_round", "deadline"):
-            return State.WITHDRAWN
-        if is_notice(message, "required", "named"):
-            return State.FORCED
-        if message.tag is Tag.NOTICE:
-            continue
-        if message.tag is Tag.CORRECTION:
-            return State.AFTER_CORRECTION
-        if message.role is Role.TOOL:
-            return _state_of_results(conversation, at)
-        return State.FIRST_DECISION
-    return State.FIRST_DECISION
+    """What the model is about to decide, read off the conversation by `TRANSITIONS`."""
+    state = State.FIRST_DECISION
+    for sign in signs_of(conversation):
+        state = TRANSITIONS[state][sign]
+    return state
 
 
-def _state_of_results(conversation: Conversation, last: int) -> State:
-    statuses = set()
-    for message in reversed(conversation[: last + 1]):
-        if message.role is not Role.TOOL:
-            break
+def signs_of(conversation: Conversation) -> Iterator[Sign]:
+    """The steps of a conversation, oldest first.
+
+    Other remarks of ours (broken siblings), rejected replies and system text are no steps. Results
+    and calls up to the next step are one group, however they are ordered.
+    """
+    waiting: set[str] = set()
+    statuses: set[Status] = set()
+    for at, message in enumerate(conversation):
         if message.result is not None:
             statuses.add(message.result.status)
-    for status, state in (
-        (Status.UNKNOWN, State.AFTER_UNKNOWN),
-        (Status.FAILED, State.AFTER_ERROR),
-        (Status.DENIED, State.AFTER_DENIAL),
-    ):
-        if status in statuses:
-            return state
-    return State.AFTER_RESULT
+            waiting.discard(message.result.call_id)
+            continue
+        sign = None if message.calls and not statuses else _sign_at(conversation, at)
+        if sign is not None:
+            yield from _group_sign(statuses, waiting)
+            statuses.clear()
+            waiting.clear()
+            if not message.calls:
+                yield sign
+        waiting.update(call.id for call in message.calls)
+    yield from _group_sign(statuses, waiting)
+
+
+def _sign_at(conversation: Conversation, at: int) -> Sign | None:
+    message = conversation[at]
+    if message.tag is Tag.CORRECTION:
+        return Sign.CORRECTED
+    if is_notice(message, "required", "named"):
+        return Sign.FORCED
+    if is_notice(message, "none", "last_round", "deadline"):
+        return Sign.WITHDRAWN
+    if is_question(conversation, at):
+        return Sign.ASKED
+    if message.role is Role.ASSISTANT and message.tag is Tag.PLAIN:
+        return Sign.REPLIED
+    return None
+
+
+def _group_sign(statuses: set[Status], waiting: set[str]) -> Iterator[Sign]:
+    ended = statuses | ({Status.UNKNOWN} if waiting else set())
+    for status in (Status.UNKNOWN, Status.FAILED, Status.DENIED, Status.OK):
+        if status in ended:
+            yield Sign(status.value)
+            return
 
 
 def settled_tools(

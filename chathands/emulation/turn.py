@@ -247,9 +247,11 @@ class Turn:
         self._transcript.append(notice(self._language, kind, name=self._choice.name))
 
     def _begin_reply(self) -> None:
+        earlier = calls_of(self._given)
         self._scanner = Scanner(
             self._specs,
-            position=len(calls_of(self._given)),
+            position=len(earlier),
+            taken={call.id for call in earlier},
             thinking=self._thinking,
             language=self._language,
         )

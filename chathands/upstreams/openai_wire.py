@@ -24,6 +24,7 @@ from chathands.errors import (
     UpstreamTimeout,
 )
 from chathands.limits import REPLY_CAP
+from chathands.protocols.openai_messages import message_to_openai
 from chathands.upstreams.base import Usage
 from chathands.upstreams.sse import EventDecoder, ServerEvent
 
@@ -78,6 +79,9 @@ def request_body(
 
 
 def _wire_message(message: ChatMessage) -> dict[str, Any]:
+    source = message.source
+    if source is not None and (source.images or source.parts or source.extra):
+        return message_to_openai(source)
     wire: dict[str, Any] = {"role": str(message.role), "content": message.content}
     if message.tool_calls:
         wire["tool_calls"] = [dict(call) for call in message.tool_calls]
