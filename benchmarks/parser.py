@@ -1,183 +1,182 @@
-"""How well and how fast replies are read, beside thirty lines of glue around a JSON library.
+"""How well and how fast replies are read, beside other libraries in the same run.
 
-    python benchmarks/parser.py [corpus.jsonl tools.json]
+    python benchmarks/parser.py [corpus.jsonl [tools.json]] [--categories] [--quick] [--check]
 
 Without arguments it reads the project's own corpus. A corpus has one case a line: `raw`, `expected`
 (a list of {"tool", "parameters"}), and optionally `alt_expected`, a list of further accepted lists.
-json_repair is compared when it is installed. Times are CPU time, medians of repeated runs.
+`--quick` leaves out the peers' figures for long and hostile texts; `--check` exits 1 when one of
+TARGETS is missed. Times are CPU time, medians of repeated runs. The peers come with
+`pip install -e ".[bench]"`; one that is not installed is named as such.
 """
 
 from __future__ import annotations
 
-import importlib.util
+import argparse
+import contextlib
 import json
-import re
+import os
+import platform
 import statistics
 import sys
-import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from chathands.conversation import as_specs  # noqa: E402
-from chathands.emulation.reading import parse_reply  # noqa: E402
-from chathands.emulation.scanner import Scanner  # noqa: E402
+from benchmarks.peers import NAMES, Peer, peers  # noqa: E402
+from benchmarks.scale import CLEAN, attempt, cost, growing, hostile, others  # noqa: E402
 
-Calls = list[dict[str, Any]]
-Reader = Callable[[str], Calls]
-CLEAN = '```json action\n{"tool":"read_file","parameters":{"path":"src/app.py"}}\n```'
-UNCAPPED = 1 << 40
-
-
-def glue(loads: Callable[[str], Any], names: set[str]) -> Reader:
-    """What people write themselves: strip thinking, take the first fence, load, map the keys."""
-
-    def read(reply: str) -> Calls:
-        reply = re.sub(r"<think>.*?</think>", "", reply, flags=re.DOTALL)
-        fence = re.search(r"```[^\n{\[]*\n?(.*?)```", reply, re.DOTALL)
-        body = fence.group(1) if fence else reply
-        if not fence and (bare := re.search(r"[{\[].*[}\]]", reply, re.DOTALL)):
-            body = bare.group()
-        try:
-            value = loads(body.strip())
-        except ValueError:
-            return []
-        calls = []
-        for item in value if isinstance(value, list) else [value]:
-            if not isinstance(item, dict):
-                continue
-            keys = ("tool", "name", "function", "action", "tool_name")
-            name = next((item[k] for k in keys if isinstance(item.get(k), str)), None)
-            given = ("parameters", "arguments", "args", "input", "params", "action_input")
-            arguments = next((item[k] for k in given if k in item), {})
-            if isinstance(arguments, str):
-                arguments = json.loads(arguments) if arguments.startswith("{") else {}
-            if name in names:
-                calls.append({"tool": name, "parameters": arguments or {}})
-        return calls
-
-    return read
+DATA = ROOT / "tests" / "data"
+TARGETS = {
+    "right, own corpus (%)": 100.0,
+    "right, another corpus (%)": 95.0,
+    "wrong calls": 0.0,
+    "clean block (µs)": 100.0,
+    "p99 of the corpus (µs)": 1000.0,
+    "doubling the length (x)": 2.3,
+    "a hostile text (s)": 0.3,
+    "a piece of one character (µs)": 3.0,
+}
+"""A share of right calls must be reached; everything else must not be exceeded."""
 
 
-def cost(run: Callable[[], object], repeat: int = 9) -> float:
-    """Microseconds of CPU time, the median of several runs."""
-    times = []
-    for _ in range(repeat):
-        start = time.process_time()
-        run()
-        times.append(time.process_time() - start)
-    return statistics.median(times) * 1e6
+@dataclass
+class Score:
+    name: str
+    right: int = 0
+    wrong: int = 0
+    """Replies for which calls came back that are not the right ones."""
+    raised: int = 0
+    clean: float = 0.0
+    times: list[float] = field(default_factory=list)
+    by_category: Counter[str] = field(default_factory=Counter)
+    misses: list[str] = field(default_factory=list)
+
+    @property
+    def p99(self) -> float:
+        ordered = sorted(self.times)
+        return ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
 
 
-def precise(run: Callable[[], object]) -> float:
-    """The same for something that takes a few microseconds only."""
-    return cost(lambda: [run() for _ in range(200)]) / 200
-
-
-def compare(cases: list[dict[str, Any]], tools: list[dict[str, Any]]) -> None:
-    names = {tool.get("function", tool)["name"] for tool in tools}
-    specs = as_specs(tools)
-    readers: dict[str, Reader] = {
-        "chathands": lambda reply: [
-            {"tool": call.name, "parameters": dict(call.arguments)}
-            for call in parse_reply(reply, specs).calls
-        ],
-        "glue + json.loads": glue(json.loads, names),
-    }
-    if importlib.util.find_spec("json_repair"):
-        import json_repair
-
-        readers["glue + json_repair"] = glue(json_repair.loads, names)
-    print(f"{len(cases)} replies, {sum(not c['expected'] for c in cases)} of them without a call\n")
-    print(f"{'':20} {'right':>7} {'unsafe':>7} {'clean µs':>9} {'median µs':>10} {'p99 µs':>8}")
-    for label, read in readers.items():
-        right = unsafe = 0
-        times = []
+def measured(peer: Peer, cases: list[dict[str, Any]]) -> Score:
+    """A reader over the corpus. Its standard error is closed: one prints a panic a case."""
+    assert peer.read is not None
+    read, score = peer.read, Score(peer.name)
+    with quiet():
         for case in cases:
-            got = attempt(read, case["raw"])
+            got, came_back = attempt(read, case["raw"], peer.failures)
             fits = got == case["expected"] or got in case.get("alt_expected", [])
-            right += fits
-            unsafe += bool(got) and not fits
-            times.append(cost(lambda r=read, raw=case["raw"]: attempt(r, raw), 5))
-        times.sort()
-        p99 = times[min(len(times) - 1, int(len(times) * 0.99))]
-        clean = precise(lambda r=read: r(CLEAN))
-        share = 100 * right / len(cases)
-        print(
-            f"{label:20} {share:6.1f}% {unsafe:7} {clean:9.1f} "
-            f"{statistics.median(times):10.1f} {p99:8.0f}"
-        )
-    print("\nunsafe: calls returned that are not the expected ones, or where none was expected")
+            score.right += fits
+            score.wrong += bool(got) and not fits
+            score.raised += not came_back
+            score.by_category[case.get("category", "")] += fits
+            if not fits:
+                score.misses.append(case.get("id", case["raw"][:40]))
+            score.times.append(cost(lambda r=case["raw"]: attempt(read, r, peer.failures), 5))
+        score.clean = cost(lambda: [read(CLEAN) for _ in range(200)]) / 200
+    return score
 
 
-def attempt(read: Reader, reply: str) -> Calls:
-    """A reader's calls; a library that raises on odd text has found none."""
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    kept = os.dup(2)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
     try:
-        return read(reply)
-    except (ValueError, TypeError, RecursionError):
-        return []
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
-GROWING: dict[str, Callable[[int], str]] = {
-    "a long text argument": lambda n: CLEAN.replace(
-        "src/app.py", r"a line \"of\" text\n" * (n // 19)
-    ),
-    "the same, raw line breaks": lambda n: CLEAN.replace(
-        "src/app.py", "a line of text\n" * (n // 15)
-    ),
-    "the same, raw quotes": lambda n: CLEAN.replace("src/app.py", 'a "line" of text ' * (n // 17)),
-    "prose": lambda n: "一段普通的回答，有 `code`，有（括号）：好。\n" * (n // 27),
-    "a code block": lambda n: "```python\n" + "def f(x):\n    return [x]\n" * (n // 25) + "```",
-    "data in JSON": lambda n: '{"rows": [' + '{"a": "b", "c": [1, 2]},\n' * (n // 25) + "]}",
-}
-HOSTILE: dict[str, str] = {
-    '{"a":"b, x 4,000': '{"a":"b,' * 4000,
-    "[ x 100,000": "[" * 100_000,
-    "` x 100,000": "`" * 100_000,
-    '" x 100,000': '"' * 100_000,
-    'a block, then " x 100,000': '```json action\n{"tool":"' + '"' * 100_000,
-    "< x 100,000": "<" * 100_000,
-    "spaces x 100,000": '```json action\n{"a":"b"' + " " * 100_000,
-}
+def table(scores: list[Score], count: int) -> None:
+    loads, repair = (next((s for s in scores if s.name.startswith(n)), None) for n in NAMES[1:3])
+    print(
+        f"{'':32} {'right':>7} {'wrong':>6} {'raised':>7} {'clean µs':>9} "
+        f"{'x json':>7} {'x repair':>9} {'median µs':>10} {'p99 µs':>8}"
+    )
+    for score in scores:
+        against = [f"{score.clean / s.clean:.1f}" if s else "-" for s in (loads, repair)]
+        print(
+            f"{score.name:32} {100 * score.right / count:6.1f}% {score.wrong:6} {score.raised:7} "
+            f"{score.clean:9.1f} {against[0]:>7} {against[1]:>9} "
+            f"{statistics.median(score.times):10.1f} {score.p99:8.0f}"
+        )
 
 
-def scale(tools: list[dict[str, Any]]) -> None:
-    print(f"\n{'':28} {'250 kB':>9} {'500 kB':>9} {'1 MB':>9} {'ratio':>6} {'per piece of 1':>15}")
-    for label, make in GROWING.items():
-        texts = [make(size) for size in (250_000, 500_000, 1_000_000)]
-        times = [cost(lambda t=text: parse_reply(t, tools, cap=UNCAPPED), 3) for text in texts]
-        short = make(60_000)
-        whole = cost(lambda t=short: parse_reply(t, tools, cap=UNCAPPED), 3)
-        pieces = cost(lambda t=short: in_single_characters(t, tools), 3)
-        row = " ".join(f"{t / 1000:6.0f} ms" for t in times)
-        extra = (pieces - whole) / len(short)
-        print(f"{label:28} {row} {times[2] / times[1]:6.2f} {extra:12.2f} µs")
-    print()
-    for label, text in HOSTILE.items():
-        print(f"{label:28} {cost(lambda t=text: parse_reply(t, tools), 3) / 1000:6.0f} ms")
+def categories(scores: list[Score], cases: list[dict[str, Any]]) -> None:
+    total = Counter(case.get("category", "") for case in cases)
+    print(f"\n{'':20}" + "".join(f"{score.name[:20]:>22}" for score in scores))
+    for category, count in sorted(total.items()):
+        row = "".join(f"{score.by_category[category]:>14} of {count:>4}" for score in scores)
+        print(f"{category:20}{row}")
 
 
-def in_single_characters(text: str, tools: list[dict[str, Any]]) -> None:
-    scanner = Scanner(tools, cap=UNCAPPED)
-    for char in text:
-        scanner.feed(char)
-    scanner.close()
+def report(found: dict[str, float]) -> bool:
+    """Prints each target beside what was measured; whether all are met."""
+    print(f"\n{'target':32} {'wanted':>10} {'found':>10}")
+    missed = False
+    for name, value in found.items():
+        share = name.startswith("right")
+        ok = value >= TARGETS[name] if share else value <= TARGETS[name]
+        missed = missed or not ok
+        sign = "≥" if share else "≤"
+        print(f"{name:32} {sign} {TARGETS[name]:8g} {value:10.2f}{'' if ok else '   missed'}")
+    return not missed
 
 
-def main() -> None:
-    data = ROOT / "tests" / "data"
-    given = [Path(argument) for argument in sys.argv[1:3]]
-    corpus, tools_file = given if len(given) == 2 else (
-        data / "malformed.jsonl", data / "malformed_tools.json"
-    )  # fmt: skip
-    tools = json.loads(tools_file.read_text("utf-8"))
-    lines = corpus.read_text("utf-8").split("\n")
-    compare([json.loads(line) for line in lines if line.strip()], tools)
-    scale(tools)
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("corpus", nargs="?", type=Path, default=DATA / "malformed.jsonl")
+    parser.add_argument("tools", nargs="?", type=Path, default=DATA / "malformed_tools.json")
+    parser.add_argument("--categories", action="store_true")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    tools = json.loads(options.tools.read_text("utf-8"))
+    lines = options.corpus.read_text("utf-8").split("\n")  # U+2028 stands inside strings
+    cases = [json.loads(line) for line in lines if line.strip()]
+
+    print(f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores")
+    negatives = sum(not case["expected"] for case in cases)
+    print(f"{options.corpus.name}: {len(cases)} replies, {negatives} of them without a call\n")
+    readers = peers(tools)
+    scores = [measured(peer, cases) for peer in readers if peer.read is not None]
+    table(scores, len(cases))
+    for peer in readers:
+        if peer.read is None:
+            print(f"{peer.name:32} not installed")
+    print("\nwrong: calls came back that are not the expected ones, or where none was expected")
+    ours = scores[0]
+    if ours.misses:
+        print(f"not right in chathands: {', '.join(ours.misses)}")
+    if options.categories:
+        categories(scores, cases)
+
+    ratio, piece = growing(tools)
+    worst = hostile(tools)
+    if not options.quick:
+        others(options.tools)
+    own = options.corpus.resolve().parent == DATA.resolve()
+    met = report(
+        {
+            f"right, {'own' if own else 'another'} corpus (%)": 100 * ours.right / len(cases),
+            "wrong calls": ours.wrong,
+            "clean block (µs)": ours.clean,
+            "p99 of the corpus (µs)": ours.p99,
+            "doubling the length (x)": ratio,
+            "a hostile text (s)": worst,
+            "a piece of one character (µs)": piece,
+        }
+    )
+    return 1 if options.check and not met else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
