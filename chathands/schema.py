@@ -12,7 +12,6 @@ drafts. `pattern`, `format`, `not` and `if` are not evaluated: patterns come wit
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -21,6 +20,9 @@ from chathands.limits import JSON_DEPTH
 from chathands.schema_values import (
     Problem,
     admits,
+    is_finite,
+    is_multiple,
+    json_types,
     kind_of,
     near_name,
     near_value,
@@ -87,6 +89,9 @@ class _Node:
     extra: _Node | None = None
     items: _Node | None = None
     branches: tuple[_Node, ...] = ()
+
+
+_ANY: Final = _Node()
 
 
 @dataclass(slots=True)
@@ -158,27 +163,33 @@ class Schema:
             if not (isinstance(schema, Mapping) and set(schema) == {"$ref"}):
                 break
             schema = self._at(str(schema["$ref"]))
+        if isinstance(schema, str):  # `"city": "string"`
+            schema = {"type": schema}
         known = self._nodes.get(id(schema))
         if known is not None:
             return known[0]
         node = _Node()
         self._nodes[id(schema)] = (node, schema)
         flat = self._flat(schema)
-        types = flat.get("type")
-        node.types = (types,) if isinstance(types, str) else tuple(types) if types else ()
+        node.types = json_types(flat.get("type"))
         allowed = [flat["const"]] if "const" in flat else flat.get("enum")
+        items = flat.get("items")
         if schema is False:
             node.allowed = ()
-        elif isinstance(allowed, list | tuple):
-            node.allowed = tuple(allowed)
-            node.near = unambiguous((near_value(item), item) for item in allowed)
+        elif isinstance(allowed, list | tuple) and allowed:
+            if node.types == ("array",) and not any(isinstance(a, list | tuple) for a in allowed):
+                # an enum put one level too high: it lists what the items may be
+                items = {"enum": allowed, **(items if isinstance(items, Mapping) else {})}
+            else:
+                node.allowed = tuple(allowed)
+                node.near = unambiguous((near_value(item), item) for item in allowed)
         if flat.get("nullable") is True:
             node.types += ("null",) if node.types else ()
             node.allowed = None if node.allowed is None else (*node.allowed, None)
         node.limits = tuple(
             (kind, code, flat[key])
             for key, (kind, code) in _LIMITS.items()
-            if isinstance(flat.get(key), int | float)
+            if isinstance(flat.get(key), int | float) and not isinstance(flat[key], bool)
         )
         node.unique = flat.get("uniqueItems") is True
         properties = flat.get("properties")
@@ -191,8 +202,8 @@ class Schema:
         node.extra = self._compile(extra) if isinstance(extra, Mapping) else None
         if "patternProperties" not in flat and not isinstance(extra, Mapping) and extra is not True:
             node.unknown = "refuse" if extra is False else "drop" if node.properties else "keep"
-        if isinstance(flat.get("items"), Mapping):
-            node.items = self._compile(flat["items"])
+        if isinstance(items, Mapping | str):
+            node.items = self._compile(items)
         branches = flat.get("anyOf") or flat.get("oneOf")
         if isinstance(branches, list | tuple):
             node.branches = tuple(self._compile(branch) for branch in branches)
@@ -208,7 +219,7 @@ class Schema:
             out.problems.append(Problem(path, "deep"))
             return value
         kind = kind_of(value)
-        if kind == "number" and not math.isfinite(value):
+        if kind == "number" and not is_finite(value):
             out.problems.append(Problem(path, "infinite"))
             return value
         if node.allowed is not None:
@@ -230,6 +241,8 @@ class Schema:
             return self._object(node, value, path, out, depth, combined)
         if kind == "object" and node.extra is not None:
             return self._object(node, value, path, out, depth, combined)
+        if kind in ("array", "object") and node.items is None and not is_finite(value):
+            out.problems.append(Problem(path, "infinite"))
         if kind == "array" and node.items is not None:
             items = node.items
             value = [
@@ -285,10 +298,20 @@ class Schema:
     ) -> dict[str, Any]:
         """`combined`: other parts of the schema know more properties, so that none is dropped."""
         prefix = f"{path}." if path else ""
-        known = {name: item for name, item in value.items() if name in node.properties}
+        known = {
+            name: item
+            for name, item in value.items()
+            if name in node.properties
+            and (name in node.required or not _means_nothing(item, node.properties[name]))
+        }
         extra: dict[str, Any] = {}
         if len(known) < len(value):
-            unknown = [name for name in value if name not in known]
+            unknown = [name for name in value if name not in node.properties]
+            out.repairs += [
+                f"dropped:{prefix}{name}"
+                for name in value
+                if name in node.properties and name not in known
+            ]
             free = [name for name in node.properties if name not in known]
             for name in unknown:
                 target = near_name(name, free, node.required, unknown)
@@ -298,20 +321,15 @@ class Schema:
                     free.remove(target)
                 elif node.unknown == "refuse":
                     out.problems.append(Problem(prefix + name, "unknown"))
-                elif node.unknown == "keep" or combined:
-                    extra[name] = value[name]
+                elif node.unknown == "keep" or combined or (depth and not known):
+                    extra[name] = value[name]  # no declared key at all: a map, which JSON admits
                 else:
                     out.repairs.append(f"dropped:{prefix}{name}")
         fitted: dict[str, Any] = {}
         for name, item in known.items():
-            part = node.properties[name]
-            if name not in node.required and _means_nothing(item, part):
-                out.repairs.append(f"dropped:{prefix}{name}")
-            else:
-                fitted[name] = self._fit(part, item, prefix + name, out, depth + 1)
+            fitted[name] = self._fit(node.properties[name], item, prefix + name, out, depth + 1)
         for name, item in extra.items():
-            part = node.extra
-            fitted[name] = self._fit(part, item, prefix + name, out, depth + 1) if part else item
+            fitted[name] = self._fit(node.extra or _ANY, item, prefix + name, out, depth + 1)
         for name in node.required:
             if name not in fitted:
                 out.problems.append(Problem(prefix + name, "missing"))
@@ -333,10 +351,10 @@ class Schema:
                 return (value == 1,)
             if wanted == "array" and value != "" and value is not None:
                 trial = out.trial()
-                one = self._fit(node.items or _Node(), value, path, trial, depth + 1)
+                one = self._fit(node.items or _ANY, value, path, trial, depth + 1)
                 if not trial.problems:
                     return ([one],)
-            if only is not None and kind_of(only) == wanted:
+            if only is not None and kind_of(only) == wanted and is_finite(only):
                 return (only,)
         return None
 
@@ -349,10 +367,10 @@ def _takes(node: _Node, type_name: str, depth: int) -> bool:
 
 def _means_nothing(value: Any, node: _Node) -> bool:
     """null or "" for an optional argument that takes neither: models write it for "not given"."""
-    if value is not None and value != "":
+    if value is not None and value not in ("", "null", "None"):
         return False
     if node.allowed is not None:
-        return value not in node.allowed
+        return value not in node.allowed and near_value(value) not in node.near
     wanted = "null" if value is None else "string"
     return bool(node.types or node.branches) and not _takes(node, wanted, 0)
 
@@ -368,7 +386,7 @@ def _limits(node: _Node, value: Any, kind: str, path: str, out: _Findings) -> No
             or (code in ("maximum", "long", "many") and size > limit)
             or (code == "above" and size <= limit)
             or (code == "below" and size >= limit)
-            or (code == "multiple" and not _is_multiple(size, limit))
+            or (code == "multiple" and not is_multiple(size, limit))
         )
         if broken:
             out.problems.append(Problem(path, code, str(limit)))
@@ -376,10 +394,3 @@ def _limits(node: _Node, value: Any, kind: str, path: str, out: _Findings) -> No
         distinct = {json.dumps(item, sort_keys=True) for item in value}
         if len(distinct) < len(value):
             out.problems.append(Problem(path, "repeated"))
-
-
-def _is_multiple(value: Any, step: Any) -> bool:
-    if step <= 0 or abs(value) > 1e15:
-        return True
-    ratio = value / step
-    return abs(ratio - round(ratio)) < 1e-9

@@ -69,6 +69,26 @@ def kind_of(value: Any) -> str:
     return _KINDS.get(type(value)) or ("object" if isinstance(value, Mapping) else "string")
 
 
+def is_finite(value: Any) -> bool:
+    """Whether a JSON value has no NaN and no infinity in it, which JSON cannot say."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, dict | list | tuple):
+        try:
+            json.dumps(value, allow_nan=False)
+        except (ValueError, RecursionError):
+            return False
+    return True
+
+
+def is_multiple(value: Any, step: Any) -> bool:
+    """Whether a number is a multiple, as far as floats can tell."""
+    if step <= 0 or not abs(value) <= 1e15:
+        return True
+    ratio = value / step
+    return abs(ratio - round(ratio)) < 1e-9
+
+
 def admits(types: tuple[str, ...], value: Any, kind: str) -> bool:
     """Whether one of the types takes the value as it is; 3.0 is an integer (2020-12, 6.1.1)."""
     if kind in types:
@@ -76,6 +96,65 @@ def admits(types: tuple[str, ...], value: Any, kind: str) -> bool:
     if kind == "integer":
         return "number" in types
     return kind == "number" and "integer" in types and float(value).is_integer()
+
+
+_TYPE_WORDS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("str", "text", "char", "character", "varchar", "date", "datetime", "time", "uuid", "email",
+         "uri", "url", "文本", "字符串"),
+        "string",
+    ),
+    **dict.fromkeys(
+        ("int", "int8", "int16", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64",
+         "long", "short", "byte", "bigint", "biginteger", "整数"),
+        "integer",
+    ),
+    **dict.fromkeys(
+        ("float", "float32", "float64", "double", "decimal", "bigdecimal", "numeric", "real", "num",
+         "数字", "数值"),
+        "number",
+    ),
+    **dict.fromkeys(("bool", "布尔", "布尔值"), "boolean"),
+    **dict.fromkeys(
+        ("list", "arraylist", "linkedlist", "tuple", "set", "sequence", "vector", "列表", "数组"),
+        "array",
+    ),
+    **dict.fromkeys(("dict", "dictionary", "map", "hashmap", "struct", "record", "对象"), "object"),
+    **dict.fromkeys(("none", "nonetype", "nil"), "null"),
+    **{name: name for name in _TYPES_ZH},
+}  # fmt: skip
+"""Words for the JSON types that tool authors bring from their languages, in lower case. `dict`,
+`float`, `tuple` and `any` are those of BFCL's function documents, `ArrayList`, `HashMap` and `char`
+of its Java ones.
+"""
+_OR: Final = re.compile(r"\s*(?:\||,|/|\bor\b|或)\s*", re.IGNORECASE)
+_HEAD: Final = re.compile(r"([^\W\d_]\w*)(?:-like)?\s*(?:[\[<(（ ].*)?", re.DOTALL)
+
+
+def json_types(written: Any) -> tuple[str, ...]:
+    """The JSON types that the value of a schema's `type` names; none, if any value may be meant.
+
+    A word nobody knows means any value: a tool must not become uncallable by a word in its schema.
+    """
+    words: list[Any] = []
+    for part in written if isinstance(written, list | tuple) else (written,):
+        outside = isinstance(part, str) and not part.strip().endswith(("]", ">", ")"))
+        words += _OR.split(part) if outside else (part,)
+    types = [_json_type(word) for word in words if word != ""]
+    return tuple(dict.fromkeys(types)) if all(types) else ()  # type: ignore[arg-type]
+
+
+def _json_type(word: Any) -> str | None:
+    if not isinstance(word, str):
+        return None
+    plain = word.strip().lower().rpartition(".")[2]
+    known = _TYPE_WORDS.get(plain)
+    if known is not None:
+        return known
+    if plain.endswith("[]"):
+        return "array"
+    head = _HEAD.fullmatch(plain)
+    return _TYPE_WORDS.get(head[1]) if head else None
 
 
 _INTEGER: Final = re.compile(r"[+-]?\d{1,300}(?:\.0{1,20})?")

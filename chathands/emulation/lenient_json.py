@@ -19,6 +19,7 @@ from chathands.emulation.reading_tokens import (
     CLOSERS,
     COLONS,
     COMMAS,
+    CONSTRUCTORS,
     FAMILY,
     FULL_WIDTH,
     OPENERS,
@@ -44,6 +45,7 @@ from chathands.emulation.reading_words import (
 )
 
 _NAME: Final = re.compile(r"[^\W\d][\w.\-]*")
+_COLON_AHEAD: Final = re.compile(r"\s{0,32}[:：=]")
 _PREFIX: Final = re.compile(r"[rRbBfFuU]{1,2}")
 _NO_BEGINNING: Final = frozenset(CLOSERS) | COMMAS | COLONS
 _SPECIAL: Final = frozenset("/#.…`<&\\✿*+>")
@@ -131,10 +133,8 @@ class LenientReader(Brackets):
         src.pos += len(opening)
         if is_key:
             self._ahead.families.add(FAMILY[opening[0]])
+        named = frame is not None and frame.key is not None and self._hints.is_name_key(frame.key)
         if len(opening) == 1:
-            named = (
-                frame is not None and frame.key is not None and self._hints.is_name_key(frame.key)
-            )
             read = yield from read_quoted(
                 src,
                 opening,
@@ -148,6 +148,8 @@ class LenientReader(Brackets):
             read = yield from read_wrapped(src, opening, self._ahead, self.repairs)
         if opening != '"' and opening not in _TOKENS:
             self.repairs["quotes"] = None
+        if read.text and (is_key or named) and "\\_" in read.text:
+            self.repairs["markdown"] = None
         self._took(read, frame)
 
     def _took(self, read: Literal, frame: Frame | None) -> None:
@@ -156,7 +158,7 @@ class LenientReader(Brackets):
         elif frame is None:
             self._put(read.text)
         elif frame.kind == "{" and frame.want is Want.KEY:
-            frame.key = read.text
+            frame.key = read.text.replace("\\_", "_")
             frame.fresh = False
             frame.want = Want.VALUE if read.unquoted else Want.COLON
         elif frame.kind == "{" and frame.want is Want.COLON:
@@ -231,7 +233,14 @@ class LenientReader(Brackets):
         elif src.pos == len(src.buf) and src.final:
             self._cut("cut", None)
         else:
-            if src.buf[src.pos] in QUOTES:  # `tool": …`, the opening quote is missing
+            quote = src.buf[src.pos]
+            if quote in QUOTES and _PREFIX.fullmatch(word):
+                yield from src.need(40)
+                if not _COLON_AHEAD.match(src.buf, src.pos + 1):  # `u'tool': …`, of Python 2
+                    self._ahead.prefixed = True
+                    yield from self._string(quote, frame)
+                    return
+            if quote in QUOTES:  # `tool": …`, the opening quote is missing
                 self.repairs["missing_quote"] = None
                 src.pos += 1
             self.repairs["bare_keys"] = None
@@ -251,9 +260,15 @@ class LenientReader(Brackets):
             return True
         word = yield from peek_word(src)
         after = src.buf[src.pos + len(word) : src.pos + len(word) + 1]
-        name = word.replace("\\_", "_")  # escaped as in Markdown
+        name = word.replace("\\_", "_")
+        if name != word:
+            self.repairs["markdown"] = None
         is_name = _NAME.fullmatch(name) is not None
-        if after == "(" and is_name and (frame is None or frame.kind != "{"):
+        if after == "(" and is_name and frame is not None and frame.kind == "{":
+            yield from src.need(len(word) + 2)
+            quoted = src.buf[src.pos + len(word) + 1 : src.pos + len(word) + 2] in ('"', "'")
+            is_name = quoted or name.rpartition(".")[2] in CONSTRUCTORS
+        if after == "(" and is_name:
             src.pos += len(word) + 1
             self._push("(", Call(name))
             return True
@@ -294,6 +309,14 @@ class LenientReader(Brackets):
 
     def _ends_word(self, word: str, after: str, ahead: int, frame: Frame) -> Reads[bool]:
         """Whether the word is the whole value: `{"query": a, b and c}` has a comma in its text."""
+        named = frame.key is not None and self._hints.is_name_key(frame.key)
+        if frame.kind == "{" and word and ahead > len(word) and (named or is_typed(word)):
+            # `"days": 3 "unit": "c"`, `tool: read_file parameters: {`: the comma was forgotten
+            level = len(self._stack) - 1
+            while (key := self._ahead.key_follows(self.src.pos + ahead, level, bare=True)) is None:
+                yield
+            if key:
+                return True
         if not is_scalar_end(after):
             return False
         if after not in COMMAS or frame.kind != "{" or is_typed(word):

@@ -9,7 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 from chathands.emulation.reading_source import Source
-from chathands.emulation.reading_tokens import CLOSERS, Detail, Frame, Gap, State, Want
+from chathands.emulation.reading_tokens import (
+    CLOSERS,
+    Detail,
+    Frame,
+    Gap,
+    State,
+    Want,
+    constructed,
+)
 from chathands.limits import JSON_DEPTH
 
 
@@ -24,9 +32,11 @@ class Brackets:
         self.repairs: dict[str, None] = {}
         self._stack: list[Frame] = []
 
-    def begun(self) -> list[Any]:
-        """What the open brackets hold so far, from the outside in."""
-        return [frame.box for frame in self._stack]
+    def begun(self) -> list[tuple[Any, str | None]]:
+        """What the open brackets hold so far, from the outside in, with the key that waits for the
+        next one.
+        """
+        return [(frame.box, frame.key) for frame in self._stack]
 
     def _push(self, kind: str, box: Any = None) -> None:
         if len(self._stack) >= JSON_DEPTH:
@@ -62,7 +72,7 @@ class Brackets:
     def _close(self, char: str) -> None:
         kinds = CLOSERS[char]
         self.src.pos += 1
-        if self._stack[-1].kind not in kinds:
+        if self._stack[-1].kind not in kinds and self._stack[-1].alias not in kinds:
             if any(frame.kind in kinds for frame in self._stack):
                 self.repairs["missing_closer"] = None
                 while self._stack[-1].kind not in kinds:
@@ -86,7 +96,7 @@ class Brackets:
 
     def _pop(self) -> None:
         frame = self._stack.pop()
-        value = frame.box
+        value = constructed(frame.box) if frame.kind == "(" else frame.box
         if self._stack and self._stack[-1].box is value:  # the inner one of doubled braces
             self._stack[-1].want = Want.NEXT
             self._stack[-1].fresh = False
@@ -112,6 +122,9 @@ class Brackets:
         elif frame.kind == "(":
             if frame.key is None:
                 frame.box.args.append(value)
+            elif frame.key in frame.box.kwargs and frame.box.kwargs[frame.key] != value:
+                self._break("two_values", frame)  # as in Python; two calls may have run together
+                return
             else:
                 frame.box.kwargs[frame.key] = value
             frame.key = None
@@ -140,6 +153,21 @@ class Brackets:
         elif frame.kind == "(" and frame.want is Want.NEXT and _ends_in_text(frame.box):
             frame.key = frame.box.args.pop()
             frame.want = Want.VALUE
+        elif (
+            frame.kind == "{"
+            and frame.want is Want.NEXT
+            and isinstance(key := frame.box.get(frame.key), str)
+        ):
+            # `"parameters": "path": …`: its object has no brace
+            self.repairs["missing_opener"] = None
+            self._push("{")
+            self._stack[-1].key, self._stack[-1].want = key, Want.VALUE
+            self._stack[-1].fresh = False
+        elif frame.kind in "[t" and len(frame.box) == 1 and isinstance(frame.box[0], str):
+            # `["path": "a"]`: an object in the wrong brackets
+            self.repairs["missing_opener"] = None
+            frame.kind, frame.key, frame.want = "{", frame.box[0], Want.VALUE
+            frame.box = {}
         else:
             self._break("unexpected", frame)
 

@@ -41,12 +41,19 @@ def calls_in(value: Any, tools: Tools, depth: int = 0) -> list[Found]:
     if isinstance(value, str):
         return _in_text(value, tools, depth)
     if isinstance(value, list):
-        if len(value) == 2 and isinstance(value[0], str) and tools.find(value[0]):
+        if _is_pair(value, tools):
             return [Found(value[0], value[1])]
         return [found for item in value for found in calls_in(item, tools, depth + 1)]
     if isinstance(value, dict):
         return _in_object(value, tools, depth)
     return []
+
+
+def _is_pair(value: list[Any], tools: Tools) -> bool:
+    """Whether this is `["get_weather", {"city": "x"}]`."""
+    if len(value) != 2 or not isinstance(value[0], str) or tools.find(value[0]) is None:
+        return False
+    return value[1] is None or isinstance(value[1], dict) or str(value[1]).lstrip()[:1] == "{"
 
 
 def _in_text(text: str, tools: Tools, depth: int) -> list[Found]:
@@ -75,11 +82,11 @@ def _in_call(call: Call, tools: Tools, depth: int) -> list[Found]:
             return calls_in(call.kwargs or call.args, tools, depth + 1)
         return [Found(call.name, dict(call.kwargs))]
     found = Found(call.name, dict(call.kwargs))
-    if len(call.args) == 1 and isinstance(call.args[0], dict) and not call.kwargs:
+    spec = tools.find(call.name)
+    names = list(tools.schema(spec).properties) if spec else []
+    if _is_all(call, names):
         found.arguments = call.args[0]
     elif call.args:
-        spec = tools.find(call.name)
-        names = list(tools.schema(spec).properties) if spec else []
         if len(call.args) > len(names) or set(names[: len(call.args)]) & set(call.kwargs):
             found.state = State.BROKEN
             found.detail = ("positional", "")
@@ -87,6 +94,14 @@ def _in_call(call: Call, tools: Tools, depth: int) -> list[Found]:
             found.arguments = {**dict(zip(names, call.args, strict=False)), **call.kwargs}
             found.repairs["positional"] = None
     return [] if _is_signature(found.arguments) else [found]
+
+
+def _is_all(call: Call, names: list[str]) -> bool:
+    """Whether the one value given holds all arguments, `f({"a": 1})`, and is not the first one."""
+    if len(call.args) != 1 or call.kwargs or not isinstance(call.args[0], dict):
+        return False
+    plain = {plain_name(name) for name in names}
+    return not names or not call.args[0] or any(plain_name(key) in plain for key in call.args[0])
 
 
 def _is_signature(arguments: Any) -> bool:
@@ -98,6 +113,12 @@ def _in_object(value: dict[str, Any], tools: Tools, depth: int) -> list[Found]:
     plain = {key: plain_key(key) for key in value}
     names = [key for key in value if plain[key] in NAME_KEYS]
     given = [key for key in value if plain[key] in ARGUMENT_KEYS]
+    parallel = _in_parallel(value, names, given, tools)
+    if parallel:
+        return parallel
+    for key in names:
+        if given and isinstance(value[key], dict) and set(value[key]) == {"name"}:
+            value = {**value, key: value[key]["name"]}  # `{"function": {"name": "x"}, …}`
     name_key = next(
         (k for k in names if isinstance(value[k], str) and tools.find(value[k])),
         next((k for k in names if isinstance(value[k], str) and value[k] != "function"), None),
@@ -137,6 +158,25 @@ def _in_object(value: dict[str, Any], tools: Tools, depth: int) -> list[Found]:
     elif flat:
         _flat_arguments(found, flat, properties)
     return [found]
+
+
+def _in_parallel(
+    value: dict[str, Any], names: list[str], given: list[str], tools: Tools
+) -> list[Found]:
+    """`{"tool": ["a", "b"], "parameters": [{…}, {…}]}`: as many arguments as names."""
+    if not names or not given or not isinstance(value[names[0]], list):
+        return []
+    written, arguments = value[names[0]], value[given[0]]
+    if not all(isinstance(name, str) and tools.find(name) for name in written):
+        return []
+    if not isinstance(arguments, list) or len(arguments) != len(written):
+        return []
+    if not all(isinstance(each, dict) for each in arguments):
+        return []
+    return [
+        Found(name, each, repairs={"parallel": None})
+        for name, each in zip(written, arguments, strict=True)
+    ]
 
 
 def _flat_arguments(found: Found, flat: dict[str, Any], properties: Mapping[str, Any]) -> None:
@@ -205,17 +245,21 @@ def _in_named_keys(value: dict[str, Any], plain: Mapping[str, str], tools: Tools
     ]
 
 
-def complete_ones(begun: list[Any], tools: Tools) -> tuple[list[Found], str | None]:
+def complete_ones(
+    begun: list[tuple[Any, str | None]], tools: Tools
+) -> tuple[list[Found], str | None]:
     """From brackets that were never closed: the calls in them that are whole, and the name of the
     one that is not.
     """
     whole: list[Found] = []
-    for level, box in enumerate(begun[:3]):
+    for box, key in begun[:3]:
         if isinstance(box, list):
             whole = calls_in(box, tools)
             continue
         name = _name_so_far(box, tools)
-        if name is not None or level == 2:
+        if name is None and key is not None and tools.find(key):
+            name = key  # `{"get_weather": {"city": …`
+        if name is not None or not (key and plain_key(key) in WRAPPERS):
             return whole, name
     return whole, None
 

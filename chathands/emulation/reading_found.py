@@ -11,8 +11,9 @@ MISSING: Final = object()
 """No arguments were written at all."""
 
 GUESSED: Final = frozenset(
-    {"inner_quotes", "missing_quote", "missing_closer", "wrong_closer", "missing_colon", "reopened",
-     "bare_text", "thousands", "positional", "unknown_key", "spilled", "swapped", "inline"}
+    {"inner_quotes", "missing_quote", "missing_closer", "wrong_closer", "missing_colon",
+     "missing_opener", "reopened", "bare_text", "thousands", "positional", "unknown_key", "spilled",
+     "swapped", "inline"}
 )  # fmt: skip
 """Repairs that rest on a guess: the call is `recovered`."""
 
@@ -42,6 +43,8 @@ class Block:
     """It stands in the contract's own fence."""
     marked: bool = False
     """Its marks have no other use than calls."""
+    sure: bool = False
+    """They are a model's own tokens for calls: nobody is shown them, declared name or not."""
     closed: bool = True
     """Its end was seen; otherwise the reply stopped inside."""
     plain: bool = False

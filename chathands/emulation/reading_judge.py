@@ -89,7 +89,9 @@ class Judge:
                 spec = self._tools.find(found.name) if found.name else None
                 name = spec.name if spec else found.name
                 verdict.broken.append(BrokenCall(reason, raw, name, sentence, block.contract))
-        if not block.found and (block.contract or (block.marked and not block.closed)):
+        if not block.found and (
+            block.contract or block.sure or (block.marked and not block.closed)
+        ):
             cut = not block.closed
             reason = Reason.TRUNCATED if cut else Reason.BROKEN_CALL
             sentence = self._say(("cut", "") if cut else ("nameless", ""))
@@ -108,7 +110,7 @@ class Judge:
             detail = found.detail if broken else ("cut", found.detail[1])
             return (Reason.BROKEN_CALL if broken else Reason.TRUNCATED), self._say(detail)
         if spec is None:
-            if not block.contract:
+            if not block.contract and not block.sure:
                 return None
             if not found.name:
                 return Reason.BROKEN_CALL, self._say(("nameless", ""))

@@ -27,39 +27,46 @@ from chathands.emulation.reading_tokens import (
 _SPACE: Final = re.compile(rf"(?:[\s{INVISIBLE}]|\\[ntr](?=[\s\\\"'{{}}\[\],:])){{0,256}}")
 """A written-out `\\n` is space where the whole text is escaped once too often."""
 _MARK: Final = r"""["'“”„«»＂‘’＇「」『』`]|\\["']|&(?:quot|#34|#39|apos);"""
-_INSIDE_KEY: Final = r"""[^"'“”„«»＂‘’＇「」『』`\n\\&:：,，{}]"""
+_INSIDE_KEY: Final = r"""(?:[^"'“”„«»＂‘’＇「」『』`\n\\&:：,，{}]|\\_)"""
 _KEY: Final = re.compile(rf"({_MARK})({_INSIDE_KEY}{{1,64}})(?:{_MARK})\s{{0,32}}[:：=]")
 _MARK_BEGUN: Final = r"(?:\\|&[#a-z0-9]{0,4})"
 _KEY_BEGUN: Final = re.compile(
     rf"(?:{_MARK_BEGUN}|(?:{_MARK})(?:{_INSIDE_KEY}{{0,64}}"
     rf"(?:{_MARK_BEGUN}|(?:{_MARK})\s{{0,32}})?)?)\Z"
 )
-_BARE_KEY: Final = re.compile(r"([^\W\d][\w$.\-]{0,63})\s{0,32}(?:[:：](?!//)|=(?!=))")
-_BARE_KEY_BEGUN: Final = re.compile(r"[^\W\d][\w$.\-]{0,63}\s{0,32}(?:[:：]/?|=)?\Z")
+_BARE_KEY: Final = re.compile(r"([^\W\d](?:[\w$.\-]|\\_){0,63})\s{0,32}(?:[:：](?!//)|=(?!=))")
+_BARE_KEY_BEGUN: Final = re.compile(r"[^\W\d](?:[\w$.\-]|\\_){0,63}(?:\\|\s{0,32}(?:[:：]/?|=)?)\Z")
 _STRING: Final = re.compile(r"""(["'])[^"'\n]{0,400}\1\s{0,32}[,，}\])+]""")
 _STRING_BEGUN: Final = re.compile(r"""(["'])[^"'\n]{0,400}(?:\1\s{0,32})?\Z""")
-_VALUE: Final = re.compile(
-    r"""[\[{("'“‘\d\-+.\\&]|(?:true|false|null|None|True|False)(?!\w)|[^\W\d][\w.]{0,80}\("""
+_ITEM: Final = re.compile(r"""(["'])[^"'\n]{0,400}\1[ \t]{0,32}\r?\n\s{0,64}["'\]]""")
+_ITEM_BEGUN: Final = re.compile(
+    r"""(["'])[^"'\n]{0,400}(?:\1[ \t]{0,32}(?:\r|\r?\n\s{0,64})?)?\Z"""
 )
-_VALUE_BEGUN: Final = re.compile(r"[^\W\d][\w.]{0,80}\Z")
+_VALUE: Final = re.compile(
+    r"""[\[{("'“‘\d\-+.\\&]|(?:true|false|null|None|True|False)(?!\w)|[^\W\d](?:[\w.]|\\_){0,80}\("""
+)
+_VALUE_BEGUN: Final = re.compile(r"[^\W\d](?:[\w.]|\\_){0,80}\\?\Z")
 _TAG: Final = re.compile(
     r"</?\s?(?:tool|func|invoke|param|arg|action|escape|\w{1,16}:)|<[|｜]", re.I
 )
 _KEY_WORD: Final = re.compile(r"""([\w$.\-]{1,64})["'”’]""")
 _KEY_WORD_COLON: Final = re.compile(r"""([\w$.\-]{1,64})["'”’]\s{0,32}[:：]""")
 _KEY_WORD_BEGUN: Final = re.compile(r"""[\w$.\-]{0,64}(?:["'”’]\s{0,32})?\Z""")
+_CODE_END: Final = re.compile(r"`{1,2}(?=[\s,;.。]|\Z)|```")
 _COMMENT: Final = re.compile(
     r"(?://|#)[^\n]{0,200}\n\s{0,64}[}\])\"']|/\*[^*]{0,200}\*/\s{0,64}[,}\])]"
 )
 _NO_MEMBER: Final = QUOTES | frozenset("{}[]()!?。！？;:<>/")
 """What cannot stand behind a quote where a member begins."""
+_PREFIXES: Final = frozenset("uUbBrRfF")
+_ASCII_QUOTES: Final = ("'", '"')
 _MARKS: Final = QUOTES | {"\\", "&"}
 
 
 class Lookahead:
     """Looks ahead for one reader, whose open brackets are `stack`."""
 
-    __slots__ = ("_hints", "_src", "_stack", "bare_keys", "families")
+    __slots__ = ("_hints", "_src", "_stack", "bare_keys", "families", "prefixed")
 
     def __init__(self, src: Source, stack: Sequence[Frame], hints: Hints) -> None:
         self._src = src
@@ -69,6 +76,8 @@ class Lookahead:
         """How the keys of this text are quoted: what imitates a key inside a value often is not."""
         self.bare_keys = False
         """Some keys of this text have no quotes."""
+        self.prefixed = False
+        """Some have a letter before their quote, as in Python."""
 
     def key_follows(
         self, at: int, level: int, *, bare: bool, family: str = "", sure: bool = False
@@ -79,6 +88,10 @@ class Lookahead:
         `sure`: it must also be a key that belongs at this level of the brackets.
         """
         buf = self._src.buf
+        if self.prefixed and buf[at] in _PREFIXES:
+            if not self._src.final and len(buf) - at < 3:
+                return None
+            at += 1 if buf[at + 1 : at + 2] in _ASCII_QUOTES else 0
         begun = not self._src.final and len(buf) - at < 110
         quoted = buf[at] in _MARKS
         if not quoted and not bare:
@@ -133,6 +146,8 @@ class Lookahead:
                 return True
         else:
             return True
+        if char == "`" and level < 0:
+            return _CODE_END.match(buf, spot) is not None or self._unknown(spot, 4)
         if char == "`":
             return buf.startswith("```", spot) or self._unknown(spot, 3)
         if level < 0:
@@ -182,6 +197,19 @@ class Lookahead:
             return None if spot is None else False
         return self.key_follows(spot, level, bare=False)
 
+    def opens_object(self, at: int) -> bool | None:
+        """Whether a colon at `buf[at]` makes the string before it the first key of an object that
+        has no brace, `"parameters": "path": "a"}`, or another bracket, `["path": "a"]`.
+        """
+        frame = self._stack[-1] if self._stack else None
+        if frame is None or frame.want is not Want.VALUE:
+            return False
+        waits = frame.kind == "{" and self._hints.holds_arguments(frame.key or "")
+        if not waits and not (frame.kind in "[t" and frame.fresh):
+            return False
+        spot = self._past_space(at)
+        return None if spot is None else self._src.buf[spot : spot + 1] in (":", "：")
+
     def _past_space(self, at: int) -> int | None:
         """Where the next character stands that is no space; None if it may still be space."""
         buf = self._src.buf
@@ -219,6 +247,8 @@ class Lookahead:
                 return key
         if not final and len(buf) - after < 82 and _VALUE_BEGUN.match(buf, after):
             return None
+        if char in QUOTES and FAMILY[char] == family:
+            return True  # the next item, quoted as this one
         return _VALUE.match(buf, after) is not None
 
     def _before_quote(
@@ -232,6 +262,12 @@ class Lookahead:
         if spot == at or sure:
             return False
         buf = self._src.buf
+        if self._stack[level].kind == "[" and "\n" in buf[at:spot]:
+            # an item on each line, without commas
+            if not self._src.final and len(buf) - spot < 440 and _ITEM_BEGUN.match(buf, spot):
+                return None
+            if _ITEM.match(buf, spot):
+                return True
         if not self._src.final and len(buf) - spot < 440 and _STRING_BEGUN.match(buf, spot):
             return None
         return _STRING.match(buf, spot) is not None

@@ -55,6 +55,11 @@ class Outlet:
         """Whether nothing was said or called so far."""
         return not self._said and self._aside is None
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether there was nothing but calls so far."""
+        return not self._said and not (self._aside or "").strip(_WHITE)
+
     def reading(self, finish_reason: str | None) -> ParsedReply:
         """The whole reply."""
         return ParsedReply(

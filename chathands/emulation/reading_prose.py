@@ -18,11 +18,12 @@ from chathands.emulation.dialects.fences import (
     read_body,
     read_info,
 )
-from chathands.emulation.dialects.lines import read_line
+from chathands.emulation.dialects.lines import read_backticked, read_line
 from chathands.emulation.dialects.markup import Region
-from chathands.emulation.dialects.openings import WINDOW, Opening, name_label, opening
+from chathands.emulation.dialects.openings import Opening, name_label
 from chathands.emulation.dialects.quotation import names_a_result
 from chathands.emulation.dialects.tags import Tag, peek_known_tag
+from chathands.emulation.dialects.values import peek_opening
 from chathands.emulation.reading_found import Block
 from chathands.emulation.reading_outlet import Outlet
 from chathands.emulation.reading_passing import pass_element, pass_fence, pass_line, pass_value
@@ -165,7 +166,7 @@ class Prose:
             return False
         short = width < 3 and not (width == 2 and line_start)
         if short or width >= _LONGEST_MARKS or self._code:
-            self._inline_code(marks.group())
+            yield from self._inline_code(marks.group(), alone=line_start and width < 3)
             return True
         start = src.offset
         if not label:
@@ -178,7 +179,7 @@ class Prose:
         src.release()
         self._line_start = False
         if not taken and (width < 3 or mark == "'"):
-            self._inline_code(marks.group())
+            yield from self._inline_code(marks.group(), alone=not label and mark != "'")
         elif not taken:
             self._out.end_batch()
             yield from pass_fence(src, self._out.say, mark, width)
@@ -195,16 +196,34 @@ class Prose:
             return False
         begins: Opening | bool = True
         if kind is FenceKind.DATA:
-            begins = yield from peek_content(src, self._tools)
+            begins = yield from peek_content(src, self._tools, alone=self._out.is_bare)
             # tags and printed calls in a fence explain more often than they call: they must be
             # all there is
             explains = begins is True or src.buf.startswith("print(", src.pos)
-            if begins is False or (explains and not self._out.is_empty):
+            if begins is False or (explains and not self._out.is_bare):
                 return False
         block = yield from read_body(src, self._tools, mark, width, kind, begins)
         return self._out.take(block, src.since(start))
 
-    def _inline_code(self, marks: str) -> None:
+    def _all_in_backticks(self, marks: str) -> Reads[bool]:
+        """Take a reply that is only calls in inline code; in a sentence they are mentions."""
+        src = self._src
+        start = src.offset
+        src.mark()
+        block = yield from read_backticked(src, self._tools, marks)
+        taken = block is not None and not self._out.is_shown()
+        taken = taken and self._out.take(block, src.since(start))  # type: ignore[arg-type]
+        if not taken:
+            src.rewind(start)
+        src.release()
+        self._line_start = self._line_start and not taken
+        return taken
+
+    def _inline_code(self, marks: str, *, alone: bool) -> Reads[None]:
+        """Pass a run of backticks; `alone`: it may open a reply that is nothing but calls."""
+        alone = alone and self._out.is_bare and not self._code
+        if alone and (yield from self._all_in_backticks(marks)):
+            return
         self._out.say(marks)
         self._src.pos += len(marks)
         self._line_start = False
@@ -241,23 +260,31 @@ class Prose:
         elif name in tags.STOPS or name in tags.CLOSE:
             src.pos += tag.width
         elif tag.closing:
-            return False
+            if not (line_start and name in tags.SURE):
+                return False
+            src.pos += tag.width
         elif name != "channel" or not (yield from self._channel(tag)):
-            return (yield from self._region(name, tag.width))
+            sure = name in tags.SURE or src.buf.startswith("<function=", src.pos)
+            return (yield from self._region(name, tag.width, sure=sure, alone=line_start))
         return True
 
-    def _region(self, form: str, width: int) -> Reads[bool]:
-        """Read the calls behind a tag or token of this width."""
+    def _region(self, form: str, width: int, *, sure: bool, alone: bool) -> Reads[bool]:
+        """Read the calls behind a tag or token of this width. `alone`: it begins a line; then even
+        one that holds no call is not for people.
+        """
         src = self._src
         if self._out.is_shown():
             return False
         start = src.offset
         src.mark()
         block = yield from Region(src, self._tools).read(form)
+        block.sure = sure and (alone or bool(block.found))
         if not self._out.take(block, src.since(start)):
             if block.plain:  # the tag alone is text, what follows is read as usual
                 src.rewind(start + width)
-            self._out.say(src.since(start))
+            around_prose = block.plain and sure and alone and src.buf[src.pos : src.pos + 1] == "\n"
+            if not around_prose:
+                self._out.say(src.since(start))
         src.release()
         self._line_start = False
         return True
@@ -277,7 +304,7 @@ class Prose:
             src.pos += len(token)
             yield from self._think()
             return True
-        return (yield from self._region("tool_calls", len(token)))
+        return (yield from self._region("tool_calls", len(token), sure=True, alone=False))
 
     def _channel(self, tag: Tag) -> Reads[bool]:
         """Take the header of a gpt-oss message; False if it addresses a tool."""
@@ -306,12 +333,9 @@ class Prose:
     def _bare(self, *, after_colon: bool) -> Reads[bool]:
         """Take a call that stands in lines of its own, or behind a colon to the line's end."""
         src = self._src
-        while True:
-            window = src.buf[src.pos : src.pos + WINDOW]
-            begins = opening(window, self._tools, src.final)
-            if begins is not None:
-                break
-            yield
+        alone = self._out.is_bare and not after_colon
+        begins = yield from peek_opening(src, self._tools, assigned=alone)
+        window = src.buf[src.pos : src.pos + self._tools.window]
         if not begins or (after_colon and begins is Opening.LABEL) or self._out.is_shown():
             return False
         start = src.offset

@@ -119,6 +119,12 @@ class _Quoted:
     def _quote(self, mark: str, *, is_key: bool, is_name: bool) -> Reads[Literal | None]:
         """The end of the string, or a quote inside it; None if the string goes on."""
         src = self._src
+        if self._whole and not is_key and not is_name and _NAME_LIKE.fullmatch(self._tail):
+            while (opens := self._look.opens_object(src.pos + 1)) is None:
+                yield
+            if opens:
+                src.pos += 1
+                return Literal("".join(self._body))
         closes_inner = self._smart > 0 and mark in "”’"
         while (over := False if closes_inner else self._ends(1)) is None:
             yield
@@ -279,6 +285,8 @@ def unescape(body: str, opening: str, repairs: dict[str, None]) -> str:
             if not four:
                 repairs["escapes"] = None
             return chr(number) if number <= 0x10FFFF else match.group()
+        if other == "_" and "markdown" in repairs:
+            return "_"  # a name before it was escaped as in Markdown, so this is as well
         if other is None or other not in _SIMPLE:
             repairs["escapes"] = None
             return opening if other == opening else match.group()

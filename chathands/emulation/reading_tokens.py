@@ -77,6 +77,34 @@ class Gap:
     """The key has its colon; without one it may be an element of a Python set."""
 
 
+CONSTRUCTORS: Final = frozenset(
+    {"dict", "list", "tuple", "set", "frozenset", "OrderedDict", "str", "int", "float", "bool"}
+)
+"""Calls of Python that only say of what type a value is."""
+
+
+def constructed(call: Call) -> Any:
+    """What `dict(a=1)`, `list((1, 2))`, `OrderedDict([("a", 1)])` make; the call if it is another.
+
+    A tool of such a name takes other arguments.
+    """
+    name = call.name.rpartition(".")[2]
+    if name not in CONSTRUCTORS or len(call.args) + bool(call.kwargs) > 1:
+        return call
+    if name in ("dict", "OrderedDict"):
+        given = call.args[0] if call.args else call.kwargs
+        if isinstance(given, list) and all(isinstance(i, list) and len(i) == 2 for i in given):
+            given = {key: value for key, value in given if isinstance(key, str)}
+        return given if isinstance(given, dict) else call
+    if call.kwargs or not call.args:
+        return call
+    (value,) = call.args
+    if name in ("list", "tuple", "set", "frozenset"):
+        return value if isinstance(value, list) else call
+    typed = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return value if typed or (name == "bool" and isinstance(value, bool)) else call
+
+
 class Want(StrEnum):
     """What may come next inside the innermost bracket."""
 
@@ -89,7 +117,7 @@ class Want(StrEnum):
 class Frame:
     """An open bracket: `{`, `[`, `(` of a call, or `t` for a tuple's parentheses."""
 
-    __slots__ = ("box", "fresh", "key", "kind", "want")
+    __slots__ = ("alias", "box", "fresh", "key", "kind", "want")
 
     def __init__(self, kind: str, box: Any) -> None:
         self.kind = kind
@@ -98,6 +126,8 @@ class Frame:
         self.key: str | None = None
         self.fresh = True
         """Nothing was read inside yet."""
+        self.alias = kind
+        """The kind its opening bracket said."""
 
 
 class Hints:
@@ -105,6 +135,10 @@ class Hints:
 
     def is_name_key(self, key: str) -> bool:
         """Whether the value of this key is a tool's name."""
+        return False
+
+    def holds_arguments(self, key: str) -> bool:
+        """Whether the value of this key is the object of arguments."""
         return False
 
     def fits(self, stack: Sequence[Frame], level: int, key: str) -> bool:

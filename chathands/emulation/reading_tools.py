@@ -25,6 +25,12 @@ _DRESS: Final = re.compile(r"^[\s`'\"*<\[（(]+|[\s`'\"*>\]）;:：,.]+$|\\(?=[_
 _CALL_TAIL: Final = re.compile(r"\(\s*\)$|:\d{1,4}$")
 
 
+WINDOW: Final = 56
+"""Characters by which it must be clear that a line holds a call; more for longer tool names."""
+_BESIDE_NAME: Final = 28
+"""Characters that stand around the name there: `[{"recipient_name": "functions.`."""
+_LONGEST_NAME: Final = 200
+
 _ENVELOPE: Final = frozenset({"tool", "name", "parameters", "arguments"})
 
 
@@ -36,6 +42,9 @@ class Tools(Hints):
         self._exact: dict[str, ToolSpec | Mapping[str, Any]] = {}
         for tool in tools:
             self._exact[tool.name if isinstance(tool, ToolSpec) else _name_of(tool)] = tool
+        longest = min(max(map(len, self._exact), default=0), _LONGEST_NAME)
+        self.window = max(WINDOW, _BESIDE_NAME + longest)
+        """Characters of a line's start that are looked at."""
         self._near: dict[str, str | None] | None = None
         self._plain: frozenset[str] | None = None
 
@@ -112,6 +121,10 @@ class Tools(Hints):
     def is_name_key(self, key: str) -> bool:
         """Whether the value of this key is a tool's name."""
         return plain_key(key) in NAME_KEYS
+
+    def holds_arguments(self, key: str) -> bool:
+        """Whether the value of this key is the object of arguments."""
+        return plain_key(key) in ARGUMENT_KEYS
 
     def fits(self, stack: Sequence[Frame], level: int, key: str) -> bool:
         """Whether a key may stand there: one of an envelope, or an argument of the tool named."""

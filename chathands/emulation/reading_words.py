@@ -116,7 +116,9 @@ def take_text(
             continue
         char = src.buf[src.pos]
         over: bool | None
-        if char in QUOTES and char != "`":
+        if char in QUOTES and body.count(char) % 2:  # the second of a pair inside
+            over = False
+        elif char in QUOTES and char != "`":
             over = look.string_ends(src.pos + 1, FAMILY[char], None)
             if over:  # the opening quote was forgotten
                 repairs["missing_quote"] = None

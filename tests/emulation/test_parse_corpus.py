@@ -15,6 +15,7 @@ from tests.emulation.replies import (
     cases,
     in_pieces_of,
     read_in_pieces,
+    reading_of,
 )
 
 RECORDED_TOOLS = [
@@ -49,7 +50,7 @@ def test_every_case_of_a_corpus_reads_as_a_careful_person_would(name: str) -> No
     misses = []
     for case in cases(name):
         category = case["category"]
-        got = calls_of(parse_reply(case["raw"], TOOLS))
+        got = calls_of(reading_of(case))
         total[category] += 1
         if accepts(case, got):
             right[category] += 1
@@ -64,7 +65,7 @@ def test_no_negative_case_runs_anything() -> None:
     negatives = [c for c in negatives if c["expected"] == [] and not c.get("alt_expected")]
     assert len(negatives) > 60
     for case in negatives:
-        assert parse_reply(case["raw"], TOOLS).calls == (), case["id"]
+        assert reading_of(case).calls == (), case["id"]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])

@@ -22,10 +22,55 @@ def only_broken(reply: str, finish_reason: str | None = None) -> tuple[Reason, s
     return broken.reason, broken.name, broken.in_contract
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '<tool_call>{"name": "nope"</tool_call>',
+        '<tool_call>\n{"name": "nope", "arguments": {"a": 1}}\n</tool_call>',
+        "<tool_call>nope\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n</tool_call>",
+        '<function_calls><invoke name="nope"><parameter name="a">1</parameter></invoke>'
+        "</function_calls>",
+        '<function=nope>{"a": 1}</function>',
+        '[TOOL_CALLS][{"name": "nope", "arguments": {}}]',
+        '<|python_tag|>{"name": "nope", "parameters": {}}',
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>nope<｜tool▁sep｜>{}<｜tool▁call▁end｜>",
+    ],
+)
+def test_tokens_for_calls_are_never_shown_whoever_they_name(reply: str) -> None:
+    reading = parse_reply(f"好的。\n{reply}", TOOLS)
+    assert (reading.calls, reading.text) == ((), "好的。")
+    assert [(b.reason, b.name) for b in reading.broken] == [(Reason.UNKNOWN_TOOL, "nope")]
+
+
+@pytest.mark.parametrize("reply", ["<tool_call></tool_call>", '<tool_call>{"a": 1}</tool_call>'])
+def test_tokens_around_no_call_are_a_broken_one(reply: str) -> None:
+    assert only_broken(reply)[0] is Reason.BROKEN_CALL
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '格式是 `<tool_call>{"name": "nope"}</tool_call>`。',
+        '```xml\n<tool_call>{"name": "nope", "arguments": {}}</tool_call>\n```',
+        '例如：\n<tool_call>{"name": "nope", "arguments": {}}</tool_call>',
+        "Use the <tool_call> tag to wrap it.",
+        "格式是 <tool_call></tool_call>，里面写 JSON。",
+        '<tool name="hammer"><price>5</price></tool>',
+    ],
+)
+def test_an_answer_about_such_tokens_stays_as_it_is(reply: str) -> None:
+    reading = parse_reply(reply, TOOLS)
+    assert (reading.calls, reading.broken, reading.text) == ((), (), reply)
+
+
+def test_tokens_around_prose_are_taken_off() -> None:
+    assert parse_reply("<tool_call>\n今天晴。\n</tool_call>", TOOLS).text == "今天晴。"
+
+
 def test_an_undeclared_name_is_broken_in_the_contract_and_text_elsewhere() -> None:
     reply = '{"tool":"erase_disk","parameters":{"path":"/"}}'
     assert only_broken(block(reply)) == (Reason.UNKNOWN_TOOL, "erase_disk", True)
-    for elsewhere in (block(reply, "json"), reply, f"<tool_call>{reply}</tool_call>"):
+    for elsewhere in (block(reply, "json"), reply, f"<tool>{reply}</tool>"):
         reading = parse_reply(elsewhere, TOOLS)
         assert (reading.calls, reading.broken, reading.text) == ((), (), elsewhere)
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chathands.conversation import ToolCall
-from chathands.emulation.dialects.openings import WINDOW, opening
+from chathands.emulation.dialects.openings import opening
 from chathands.emulation.reading import parse_reply
 from chathands.emulation.reading_tools import Tools
 from chathands.emulation.scanner import Scanner
@@ -163,7 +163,7 @@ def test_the_same_for_these(reply: str) -> None:
 @given(st.lists(fragments, min_size=1, max_size=8).map("".join))
 def test_an_answer_about_a_line_is_never_taken_back(line: str) -> None:
     tools = Tools(TOOLS)
-    window = line[:WINDOW]
+    window = line[: tools.window]
     answers = [opening(window[:end], tools, False) for end in range(1, len(window) + 1)]
     known = [a for a in answers if a is not None] + [opening(window, tools, True)]
     assert known[0] == known[-1]

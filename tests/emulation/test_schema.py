@@ -89,6 +89,71 @@ def test_what_fits_is_left_alone(part: dict[str, Any], value: Any) -> None:
     assert one(part, value) == (value, [], [])
 
 
+@pytest.mark.parametrize(
+    ("word", "value", "becomes"),
+    [
+        ("dict", {"a": 1}, {"a": 1}),
+        ("HashMap", '{"a": 1}', {"a": 1}),
+        ("float", 4, 4),
+        ("Double", "1.5", 1.5),
+        ("number-like", 2, 2),
+        ("tuple", [1, 2], [1, 2]),
+        ("ArrayList", [1], [1]),
+        ("list[str]", ["a"], ["a"]),
+        ("String", 5, "5"),
+        ("char", "a", "a"),
+        ("Integer", "5", 5),
+        ("long", 5.0, 5),
+        ("bool", "true", True),
+        ("str | None", None, None),
+        ("int or string", "a", "a"),
+    ],
+)
+def test_type_words_of_other_languages_mean_the_json_types(
+    word: str, value: Any, becomes: Any
+) -> None:
+    assert one({"type": word}, value)[:2] == (becomes, [])
+    assert one({"type": word.upper()}, value)[:2] == (becomes, [])
+
+
+@pytest.mark.parametrize("word", ["any", "Optional[int]", "blob", "", None, 7, {"a": 1}, ["x"]])
+@pytest.mark.parametrize("value", ["a", 5, 1.5, True, [1], {"a": 1}])
+def test_a_type_nobody_knows_takes_any_value(word: Any, value: Any) -> None:
+    assert one({"type": word}, value) == (value, [], [])
+
+
+def test_known_type_words_still_refuse_what_does_not_fit() -> None:
+    assert one({"type": "float"}, "warm")[1] == ["type"]
+    assert one({"type": "dict"}, [1, 2])[1] == ["type"]
+
+
+def test_what_tool_authors_get_slightly_wrong_is_read_as_meant() -> None:
+    levels = {"type": "array", "enum": ["low", "high"]}
+    assert one(levels, ["low"]) == (["low"], [], [])
+    assert one(levels, ["middle"])[1] == ["enum"]
+    assert one({"type": "string", "enum": []}, "a") == ("a", [], [])
+    assert one({"type": "number", "exclusiveMinimum": True, "minimum": 0}, 0.5)[1] == []
+    assert check({"x": "integer"}, {"x": "5"}).arguments == {"x": 5}  # type: ignore[dict-item]
+
+
+def test_an_object_with_none_of_the_declared_keys_is_kept_whole() -> None:
+    members = {"type": "object", "properties": {"member_id": {"type": "string"}}}
+    assert one(members, {"M1": ["a"], "M2": []}) == ({"M1": ["a"], "M2": []}, [], [])
+
+
+def test_a_word_for_nothing_is_nothing_where_no_text_is_wanted() -> None:
+    assert one({"type": "integer"}, "null")[0] is None
+    assert one({"type": "string"}, "None")[0] == "None"
+    assert one({"enum": ["none", "10m"]}, "None")[0] == "none"
+
+
+@pytest.mark.parametrize("value", [[float("inf")], {"a": [float("nan")]}])
+def test_no_value_that_json_cannot_say_gets_through_in_a_container(value: Any) -> None:
+    for part in ({}, {"type": "number"}, {"type": "array"}, {"type": "object"}):
+        assert one(part, value)[1], part
+    assert one({"type": "number", "multipleOf": 1}, [float("nan")])[1]
+
+
 def test_an_integral_float_is_an_integer() -> None:
     value, problems, repairs = one({"type": "integer"}, 3.0)
     assert (value, type(value), problems, repairs) == (3, int, [], [])

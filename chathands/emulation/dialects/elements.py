@@ -60,6 +60,8 @@ class Arguments:
         if tag.name == "arg_value":
             key, self._key = self._key, ""
         value = "" if tag.whole else (yield from read_raw(src, tag.name, self.repairs))
+        if value == "" and is_parameter:  # `<param name="base" value="10"/>`
+            value = next((without_entities(v) for k, v in tag.attributes if k == "value"), "")
         if value is None:
             self.cut = key
             return False

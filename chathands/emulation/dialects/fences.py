@@ -13,7 +13,7 @@ from typing import Final
 
 from chathands.emulation.dialects.labels import read_labelled
 from chathands.emulation.dialects.markup import Region
-from chathands.emulation.dialects.openings import WINDOW, Opening, name_label, opening
+from chathands.emulation.dialects.openings import Opening, name_label, opening
 from chathands.emulation.dialects.tags import peek_known_tag
 from chathands.emulation.dialects.values import read_call, read_values
 from chathands.emulation.dialects.words import CONTRACT_INFO, DATA_INFO, MARKED_INFO
@@ -37,9 +37,18 @@ _STATEMENT: Final = re.compile(
     r"(?:>>>\s?|await\s+|return\s+|[^\W\d]\w{0,40}\s?=\s?(?!=)){0,3}[^\W\d][\w.]{0,120}\("
 )
 _LABEL: Final = re.compile(
-    r"(?:json|action|json action|tool_call|tool|call)\s*[:：]?\s*(?=[{\[\"])", re.I
+    r"(?:json|action|json action|tool_call|tool|call)\s*[:：]?\s*"
+    r"(?=[{\[]|\"[^\"\n]{1,40}\"\s{0,8}[:：])",
+    re.I,
 )
 
+
+_STATEMENT_WIDTH: Final = 240
+_TARGET: Final = re.compile(r"([A-Za-z_]\w{0,30}) ?= ?(?=[^\s=])", re.ASCII)
+_SHOWN: Final = re.compile(r"(?:print\()?([A-Za-z_]\w{0,30})\)?[ \t]{0,8}(?=[\r\n`]|\Z)", re.ASCII)
+_PRINTED: Final = re.compile(r"print\((f?[\"'][^\n]{0,200})\)[ \t]{0,8}(?=[\r\n`]|\Z)")
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_IMPORT: Final = re.compile(r"(?:import|from) [\w., ]{1,120}(?=[\r\n])")
 
 _COMMENTS: Final = (("#", "\n"), ("//", "\n"), ("/*", "*/"), ("<!--", "-->"))
 _INSIDE_LABEL: Final = re.compile(r"(?:json )?action[ \t]*\r?\n\s*(?=(.)?)")
@@ -82,20 +91,28 @@ def read_info(src: Source) -> Reads[str | None]:
         yield
 
 
-def peek_content(src: Source, tools: Tools) -> Reads[Opening | bool]:
-    """What the content of a fence begins with, as far as its first characters tell; True: a tag."""
-    if not (yield from src.skip_space()):
+def peek_content(src: Source, tools: Tools, *, alone: bool) -> Reads[Opening | bool]:
+    """What the content of a fence begins with, as far as its first characters tell; True: a tag.
+
+    `alone`: nothing was said before it. Only then is `result = f(…)` a call, not a sample of code.
+    """
+    while (yield from src.skip_space()):
+        yield from src.need(2)
+        if not ((alone and src.buf[src.pos] == "#") or src.buf.startswith("//", src.pos)):
+            break
+        yield from skip_comment(src, "\n")
+    if not (yield from src.need(1)):
         return False
     if src.buf[src.pos] == "<":
         tag = yield from peek_known_tag(src, tools)
         return tag is not None and not tag.closing
     while True:
-        text = src.buf[src.pos : src.pos + WINDOW]
+        text = src.buf[src.pos : src.pos + tools.window]
         label = _INSIDE_LABEL.match(text)
         if label and label[1]:
             return Opening.LABEL if label[1] in "{[" else False
         if src.final or not (label or _INSIDE_BEGUN.match(text)):
-            answer = opening(text, tools, src.final)
+            answer = opening(text, tools, src.final, assigned=alone)
             if answer is not None:
                 return answer
         yield
@@ -106,6 +123,7 @@ def read_body(
 ) -> Reads[Block]:
     """Read the content of a fence and its end. It is `plain` if it is code around a call."""
     block = Block([], "fence", kind is FenceKind.CONTRACT, kind is FenceKind.MARKED, closed=False)
+    code = _Code(src, marked=block.marked)
     while len(block.found) < MAX_CALLS:
         if not (yield from src.skip_space()):
             return block
@@ -135,6 +153,8 @@ def read_body(
         elif char == "<" and not ((yield from src.need(4)) and src.buf.startswith("<!--", src.pos)):
             region = yield from Region(src, tools).read("tag")
             found, state = region.found, State.EMPTY if region.plain else State.WHOLE
+        elif (yield from code.passes()):
+            continue
         else:
             found, state = yield from _read_text(src, tools, mark, width)
             if begins is Opening.PYTHON and not found:
@@ -145,6 +165,35 @@ def read_body(
             break
     block.closed = yield from _skip_to_end(src, mark, width)
     return block
+
+
+class _Code:
+    """The statements around calls in a block of code that call nothing themselves."""
+
+    def __init__(self, src: Source, *, marked: bool) -> None:
+        self._src = src
+        self._marked = marked
+        self._results: set[str] = set()
+        """Names that got the result of a call."""
+
+    def passes(self) -> Reads[bool]:
+        """Take a statement that only shows a result, `print(result)`; False if it is another."""
+        src = self._src
+        yield from src.need(_STATEMENT_WIDTH)
+        ahead = src.buf[src.pos : src.pos + _STATEMENT_WIDTH]
+        shown = _SHOWN.match(ahead)
+        printed = _PRINTED.match(ahead)
+        imported = _IMPORT.match(ahead) if self._marked else None
+        passed = imported
+        if shown and shown[1] in self._results:
+            passed = shown
+        elif printed and not self._results.isdisjoint(_IDENTIFIER.findall(printed[1])):
+            passed = printed
+        if passed:
+            src.pos += passed.end()
+        elif target := _TARGET.match(ahead):
+            self._results.add(target[1])
+        return passed is not None
 
 
 def _closing(src: Source) -> Reads[bool]:

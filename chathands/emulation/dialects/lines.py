@@ -11,8 +11,8 @@ from typing import Final
 
 from chathands.emulation.dialects.json_values import read_json
 from chathands.emulation.dialects.labels import read_labelled
-from chathands.emulation.dialects.openings import WINDOW, Opening, opening
-from chathands.emulation.dialects.values import read_call, read_values
+from chathands.emulation.dialects.openings import Opening
+from chathands.emulation.dialects.values import peek_opening, read_calls, read_values
 from chathands.emulation.reading_found import Block, Found
 from chathands.emulation.reading_source import Reads, Source
 from chathands.emulation.reading_tokens import CLOSERS, COMMAS, SPACE, State
@@ -42,9 +42,9 @@ def read_line(src: Source, kind: Opening, tools: Tools) -> Reads[Block]:
         closed = not found or found[-1].state is State.WHOLE
         return Block(found, "label", closed=closed, plain=not found)
     if kind is Opening.JSON:
-        found, state = yield from read_values(src, tools)
+        found, state = yield from _read_objects(src, tools)
     elif kind is Opening.PYTHON:
-        found, state = yield from _read_calls(src, tools)
+        found, state = yield from read_calls(src, tools)
     else:
         found, state = yield from _read_named(src, tools)
     if state is State.WHOLE and not (yield from _line_is_over(src)):
@@ -52,17 +52,15 @@ def read_line(src: Source, kind: Opening, tools: Tools) -> Reads[Block]:
     return Block(found, str(kind), closed=state is State.WHOLE, plain=state is State.EMPTY)
 
 
-def _read_calls(src: Source, tools: Tools) -> Reads[tuple[list[Found], State]]:
-    """Read calls on one line, `a(); b()`."""
-    found, state = yield from read_call(src, tools)
+def _read_objects(src: Source, tools: Tools) -> Reads[tuple[list[Found], State]]:
+    """Read objects on one line, `{…}; {…}`."""
+    found, state = yield from read_values(src, tools)
     while state is State.WHOLE and len(found) < MAX_CALLS:
         while (yield from src.need(1)) and src.buf[src.pos] in " \t;,":
             src.pos += 1
-        while (begins := opening(src.buf[src.pos : src.pos + WINDOW], tools, src.final)) is None:
-            yield
-        if begins is not Opening.PYTHON:
+        if (yield from peek_opening(src, tools)) is not Opening.JSON:
             break
-        more, state = yield from read_call(src, tools)
+        more, state = yield from read_values(src, tools)
         found += more
     return found, state
 
@@ -75,3 +73,28 @@ def _read_named(src: Source, tools: Tools) -> Reads[tuple[list[Found], State]]:
     read = yield from read_json(src, tools)
     given = read.value if read.state in (State.WHOLE, State.CLOSERS) else None
     return [Found(word[1], given, read.state, read.detail, read.repairs)], read.state
+
+
+def read_backticked(src: Source, tools: Tools, marks: str) -> Reads[Block | None]:
+    """Read calls that stand in inline code, if they and nothing else are the rest of the reply."""
+    block = Block([], "backticks", closed=False)
+    while len(block.found) < MAX_CALLS:
+        src.pos += len(marks)
+        begins = yield from peek_opening(src, tools)
+        if begins is not Opening.JSON and begins is not Opening.PYTHON:
+            return None
+        inside = yield from read_line(src, begins, tools)
+        if inside.plain or not inside.closed:
+            return None
+        if not (yield from src.need(len(marks))) or not src.buf.startswith(marks, src.pos):
+            return None
+        src.pos += len(marks)
+        block.found += inside.found
+        while (yield from src.skip_space()) and src.buf[src.pos] in _AFTER:
+            src.pos += 1
+        if not (yield from src.need(1)):
+            block.closed = True
+            return block
+        if not (yield from src.need(len(marks))) or not src.buf.startswith(marks, src.pos):
+            return None
+    return None

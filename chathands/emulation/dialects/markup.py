@@ -151,7 +151,10 @@ class Region:
         """Take a JSON value: whole calls, or the arguments of the name before it."""
         before = self._src.offset
         read = yield from read_json(self._src, self._tools)
-        is_arguments = isinstance(read.value, dict | list) and not calls_in(read.value, self._tools)
+        # an argument may be called `operation` or `name`: only a declared name makes it a call
+        is_arguments = isinstance(read.value, dict | list) and not any(
+            self._tools.find(found.name or "") for found in calls_in(read.value, self._tools)
+        )
         if self._name is not None and is_arguments:
             self._found.append(Found(self._name, read.value, read.state, read.detail, read.repairs))
         else:
@@ -178,13 +181,17 @@ class Region:
         known = self._tools.find(name) is not None
         if known:
             self._flush()
+        else:
+            ahead = word.end() - src.pos
+            yield from src.need(ahead + 4)
+            after = src.buf[src.pos + ahead : src.pos + ahead + 4].lstrip()[:1]
         if known or (
             self._open and self._name is None and after in ("{", "<") and name not in _NOISE
         ):
             self._name = name
         elif name and name.lower() not in _NOISE:
             return False
-        src.pos = word.end()
+        src.pos += len(word.group())
         return True
 
     def _flush(self, *, over: bool = True) -> None:

@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from chathands.emulation.dialects.words import (
     ARGUMENT_KEYS,
+    LATE_NAME_KEYS,
     NAME_KEYS,
     NAME_LABELS,
     REMARKS,
@@ -20,9 +21,6 @@ from chathands.emulation.dialects.words import (
     plain_key,
 )
 from chathands.emulation.reading_tools import Tools
-
-WINDOW: Final = 56
-"""Characters by which it must be clear that a line holds a call."""
 
 
 class Opening(StrEnum):
@@ -44,11 +42,15 @@ _STRONG_KEYS: Final = frozenset(
 """Keys that hardly any other JSON begins with."""
 _HOLDERS: Final = frozenset({"tool", "function", "action"}) | (WRAPPERS - NAME_KEYS)
 _KNOWN_KEYS: Final = (
-    NAME_KEYS | ARGUMENT_KEYS | WRAPPERS | (REMARKS - {"version", "status", "message"})
+    NAME_KEYS
+    | ARGUMENT_KEYS
+    | WRAPPERS
+    | (REMARKS - {"version", "status", "message"})
+    | {"role", "content"}
 )
 """Keys that may stand before the one that decides; any other says that this is not for us."""
-_KEY: Final = re.compile(r"""\s*["']?([\w\-./ ]{1,40}?)["']?\s*[:=]\s*""")
-_KEY_BEGUN: Final = re.compile(r"""\s*["']?[\w\-./ ]{0,40}["']?\s*\Z""")
+_KEY: Final = re.compile(r"""\s*["']?([\w\-./ ]{1,200}?)["']?\s*[:=]\s*""")
+_KEY_BEGUN: Final = re.compile(r"""\s*["']?[\w\-./ ]{0,200}["']?\s*\Z""")
 _VALUE: Final = re.compile(
     r"""["']([^"'\n]{1,90})(?:["']|(?=\())|([^\W\d][\w.\-]{0,89})(?=\s*[,}\n(])"""
 )
@@ -63,6 +65,8 @@ _CALL: Final = re.compile(r"(?:>>>\s?|await\s)?(?:print\()?+([^\W\d][\w.]{0,120}
 _CALL_BEGUN: Final = re.compile(
     r"(?:>{1,2}|(?:>>>\s?|await\s)?(?:print\()?([^\W\d][\w.]{0,120})?)\Z"
 )
+_TARGET: Final = re.compile(r"[A-Za-z_]\w{0,30} ?= ?(?=[^\s=])", re.ASCII)
+_TARGET_BEGUN: Final = re.compile(r"[A-Za-z_]\w{0,30} ?(?:= ?)?\Z", re.ASCII)
 _BEFORE_CALL: Final = ("print(", "await ", ">>> ", "functools[")
 _LABEL: Final = re.compile(
     r"[*_]{0,2}([^\W\d_][\w ]{0,20}|✿\w{1,12}✿)[*_]{0,2}[ \t]?[:：][*_]{0,2}\s*"
@@ -80,16 +84,29 @@ _WORD_BEGUN: Final = re.compile(r"(?:>{1,2}|(?:>>>\s?)?[`\"'*]{0,3})\Z")
 _AFTER_NAME: Final = re.compile(r"(?:\(\))?[`\"'*]{0,3}[ \t]*(?:\r?\n[ \t]*){0,2}")
 
 
-def opening(text: str, tools: Tools, final: bool) -> Opening | Literal[False] | None:
-    """What text at the start of a line begins. `text` is at most WINDOW characters; with that many,
-    or when there are no more, the answer is never None.
+def opening(
+    text: str, tools: Tools, final: bool, *, assigned: bool = False
+) -> Opening | Literal[False] | None:
+    """What text at the start of a line begins. `text` is at most `tools.window` characters; with
+    that many, or when there are no more, the answer is never None.
+
+    `assigned`: `result = f(…)` begins a call as well.
     """
     if text and not _FIRST.match(text):
         return False
-    enough = final or len(text) >= WINDOW
+    enough = final or len(text) >= tools.window
     plain = _HALF.sub("", text.translate(_ASCII)).replace("\\_", "_")
-    answer = _opening(plain, tools, enough)
+    answer = _assigned(plain, tools) if assigned else False
+    if answer is False:
+        answer = _opening(plain, tools, enough)
     return False if answer is None and enough else answer
+
+
+def _assigned(text: str, tools: Tools) -> Answer:
+    target = _TARGET.match(text)
+    if target:
+        return _call(text[target.end() :], tools)
+    return None if _TARGET_BEGUN.match(text) else False
 
 
 def _opening(text: str, tools: Tools, enough: bool) -> Answer:
@@ -144,6 +161,10 @@ def _object(text: str, tools: Tools, enough: bool) -> Answer:
                 and tools.begins(text[spot + 1 :])
             ):
                 return Opening.JSON  # a name longer than the window
+        elif name in LATE_NAME_KEYS:
+            value = _VALUE.match(text, spot)
+            if value and tools.find(value[1] or value[2]):
+                return Opening.JSON
         scalar = _SCALAR.match(text, spot)
         if scalar is None:
             return None

@@ -29,6 +29,9 @@ _WORDS: Final = KNOWN | PARAMETERS | SEPARATORS | {"arg_key", "arg_value"}
 _ONLY_SPECIAL: Final = (STOPS | TURNS | CLOSE | {"channel", "plugin", "calls"}) - {"s"}
 """Too common as words: these only as `<|…|>`."""
 
+SURE: Final = (OPEN - {"calls", "plugin", "tool_use", "tool_uses"}) | {"invoke"}
+"""No document has these for anything but calls."""
+
 LONGEST: Final = 240
 """Characters of a tag, attributes and all."""
 

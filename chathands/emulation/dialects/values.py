@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, Literal
 
 from chathands.emulation.dialects.json_values import Read, read_json, read_members
+from chathands.emulation.dialects.openings import Opening, opening
 from chathands.emulation.lenient_json import LenientReader
 from chathands.emulation.reading_envelope import calls_in, complete_ones
 from chathands.emulation.reading_found import Found
@@ -13,6 +14,7 @@ from chathands.emulation.reading_lookahead import Lookahead
 from chathands.emulation.reading_source import Reads, Source
 from chathands.emulation.reading_tokens import COMMAS, INVISIBLE, SPACE, Frame, Hints, State
 from chathands.emulation.reading_tools import Tools
+from chathands.limits import MAX_CALLS
 
 _BLANKS: Final = re.compile(rf"[ \t\r{INVISIBLE}]*")
 
@@ -80,6 +82,18 @@ def _members_follow(src: Source) -> Reads[int]:
         yield
 
 
+def peek_opening(
+    src: Source, tools: Tools, *, assigned: bool = False
+) -> Reads[Opening | Literal[False]]:
+    """What begins at the source's place; see `opening`."""
+    while True:
+        window = src.buf[src.pos : src.pos + tools.window]
+        answer = opening(window, tools, src.final, assigned=assigned)
+        if answer is not None:
+            return answer
+        yield
+
+
 _PREFIX: Final = re.compile(r"(?:>>>\s?|await\s+|return\s+|[^\W\d]\w{0,40}\s?=\s?(?!=))*")
 
 
@@ -90,3 +104,16 @@ def read_call(src: Source, tools: Tools) -> Reads[tuple[list[Found], State]]:
     reader = LenientReader(src, tools)
     yield from reader.read()
     return found_in(Read.of(reader), tools), reader.state
+
+
+def read_calls(src: Source, tools: Tools) -> Reads[tuple[list[Found], State]]:
+    """Read calls on one line, `a(); b()`."""
+    found, state = yield from read_call(src, tools)
+    while state is State.WHOLE and len(found) < MAX_CALLS:
+        while (yield from src.need(1)) and src.buf[src.pos] in " \t;,":
+            src.pos += 1
+        if (yield from peek_opening(src, tools)) is not Opening.PYTHON:
+            break
+        more, state = yield from read_call(src, tools)
+        found += more
+    return found, state
