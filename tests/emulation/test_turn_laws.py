@@ -55,7 +55,8 @@ def scripts(draw):
         "question": draw(st.sampled_from(QUESTIONS)),
         "replies": draw(st.lists(st.sampled_from(REPLIES), min_size=1, max_size=10)),
         "statuses": draw(st.lists(st.sampled_from(STATUSES), min_size=1, max_size=6)),
-        "choice": draw(st.sampled_from(["auto", "auto", "required", "get_weather", "none"])),
+        "choice": draw(st.sampled_from(["auto", "required", "get_weather", "send_note", "none"])),
+        "choice_at": draw(st.sampled_from([0, 0, 1, 2])),
         "withdraw_at": draw(st.sampled_from([1, 2, 3, 9])),
         "withdraw": draw(st.sampled_from(["last_round", "deadline"])),
         "language": draw(st.sampled_from(["zh", "en"])),
@@ -72,7 +73,7 @@ def test_within_a_run_each_request_starts_with_the_whole_previous_one(script):
         turn = Turn(
             conversation,
             TOOLS,
-            choice=script["choice"],
+            choice=script["choice"] if round_number == script["choice_at"] else "auto",
             language=script["language"],
             fence="f00d",
             withdraw=script["withdraw"] if round_number >= script["withdraw_at"] else None,
@@ -95,6 +96,47 @@ def test_within_a_run_each_request_starts_with_the_whole_previous_one(script):
         roles = [message.role for message in after[1:]]
         assert all(one is not two for one, two in pairwise(roles))
         assert after[-1].role is Role.USER
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.sampled_from(STATUSES), min_size=4, max_size=4),
+    st.lists(
+        st.sampled_from(["晴", "", "----- f00d -----", "```json action", "长" * 900]), min_size=4
+    ),
+    st.sampled_from(REPLIES[4:8]),
+    st.sampled_from(["zh", "en"]),
+)
+def test_five_rounds_with_a_correction_a_forced_choice_and_a_withdrawal(
+    statuses, contents, rejected, language
+):
+    """Nothing that was sent is edited: the law behind the server's prompt cache."""
+    first, second = render_block("get_weather", {"city": "厦门"}), render_block("send_note", {})
+    third = render_block("get_weather", {"city": "武汉"})
+    rounds = [
+        ({}, [rejected, first]),
+        ({"choice": "send_note"}, [first, second]),
+        ({}, [third + "\n" + render_block("nope", {})]),
+        ({"choice": "set_reminder"}, [render_block("set_reminder", {"title": "喝水"})]),
+        ({"withdraw": "last_round"}, [first, "都说完了。"]),
+    ]
+    conversation, sent = [Message.user(QUESTIONS[0])], []
+    for number, (options, replies) in enumerate(rounds):
+        turn = Turn(
+            conversation, TOOLS, language=language, fence="f00d", reviews=frozenset(), **options
+        )
+        for reply in replies:
+            sent.append(turn.request().messages)
+            turn.feed(Text(reply))
+            outcome = turn.finish("stop")
+            assert isinstance(outcome, Retry) == (reply is not replies[-1])
+        conversation += turn.transcript
+        for call in outcome.calls if isinstance(outcome, Calls) else ():
+            found = ToolResult(call.id, call.name, statuses[number], contents[number])
+            conversation.append(Message.tool(found))
+    assert len(sent) == 8
+    for before, after in pairwise(sent):
+        assert after[: len(before)] == before
 
 
 @st.composite
