@@ -310,7 +310,8 @@ class LenientReader(Brackets):
     def _ends_word(self, word: str, after: str, ahead: int, frame: Frame) -> Reads[bool]:
         """Whether the word is the whole value: `{"query": a, b and c}` has a comma in its text."""
         named = frame.key is not None and self._hints.is_name_key(frame.key)
-        if frame.kind == "{" and word and ahead > len(word) and (named or is_typed(word)):
+        apart = bool(word and after) and ahead > len(word)
+        if frame.kind == "{" and apart and (named or is_typed(word)):
             # `"days": 3 "unit": "c"`, `tool: read_file parameters: {`: the comma was forgotten
             level = len(self._stack) - 1
             while (key := self._ahead.key_follows(self.src.pos + ahead, level, bare=True)) is None:

@@ -27,6 +27,7 @@ _WORD: Final = re.compile(r"[^\s<{\[(（｛`]{1,200}")
 _TOKEN: Final = re.compile(
     r"\[/?(?:TOOL_CALLS?|ARGS|CALL_ID|END_TOOL_CALLS?|TOOL_CONTENT)\]", re.IGNORECASE
 )
+_NAME: Final = re.compile(r"[^\W\d][\w.\-/]{0,99}(?::\d{1,4})?")
 _NOISE: Final = frozenset({"function", "json", "assistant", "commentary", "tool", "call", "action"})
 """Words that formats put between their tokens."""
 _FENCE: Final = re.compile(r"`{3,8}(?:[ \t]*json\b)?", re.IGNORECASE)
@@ -185,9 +186,8 @@ class Region:
             ahead = word.end() - src.pos
             yield from src.need(ahead + 4)
             after = src.buf[src.pos + ahead : src.pos + ahead + 4].lstrip()[:1]
-        if known or (
-            self._open and self._name is None and after in ("{", "<") and name not in _NOISE
-        ):
+        waits = self._open > 0 and self._name is None and after in ("{", "<")
+        if known or (waits and name not in _NOISE and _NAME.fullmatch(name)):
             self._name = name
         elif name and name.lower() not in _NOISE:
             return False

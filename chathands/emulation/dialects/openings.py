@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from chathands.emulation.dialects.words import (
     ARGUMENT_KEYS,
+    CALLERS,
     LATE_NAME_KEYS,
     NAME_KEYS,
     NAME_LABELS,
@@ -135,12 +136,15 @@ def _object(text: str, tools: Tools, enough: bool) -> Answer:
     """An object is one of ours if its first keys lead to a declared name or to arguments."""
     text = text.replace('\\"', '"').replace("&quot;", '"')
     spot = len(text) - len(text.lstrip(" \t\r\n[({"))
+    foreign = False  # a name was given that nobody declared
     for _ in range(8):
         key = _KEY.match(text, spot)
         if key is None:
             return None if _KEY_BEGUN.match(text, spot) else False
         name = plain_key(key[1])
         spot = key.end()
+        if name in ARGUMENT_KEYS and foreign:
+            return False
         if name in _STRONG_KEYS or tools.find(key[1]):
             return Opening.JSON
         if name not in _KNOWN_KEYS:
@@ -154,6 +158,7 @@ def _object(text: str, tools: Tools, enough: bool) -> Answer:
             written = (value[1] or value[2]).partition("(")[0] if value else ""
             if value and (tools.find(written) or (name != "name" and tools.is_no_tool(written))):
                 return Opening.JSON
+            foreign = foreign or (bool(value) and plain_key(written) not in CALLERS)
             if (
                 value is None
                 and enough
