@@ -70,7 +70,7 @@ class _Run:
         self._requests = [
             row for step in self._steps if step["kind"] == "turn" for row in step["requests"]
         ]
-        self._rejected = [row for row in self._requests if _kind(row) in ("retry", "give_up")]
+        self._rejected = [row for row in self._requests if turned_down(row)]
 
     def verdict(self) -> Verdict:
         match self._trace.get("outcome"):
@@ -196,7 +196,7 @@ class _Run:
         rounds = [step for step in self._steps if step["kind"] == "turn"]
         last = {step["round"] for step in rounds[-1:]}
         rows = [row for step in rounds if step["round"] in last for row in step["requests"]]
-        return [row for row in rows if _kind(row) in ("retry", "give_up")] or self._rejected
+        return [row for row in rows if turned_down(row)] or self._rejected
 
     def _failures(self, statuses: Sequence[str]) -> list[str]:
         """Tools whose call came to such an end, for which no later try came to a good one."""
@@ -228,6 +228,16 @@ class _Run:
             batch += step["kind"] == "turn"
             if step["kind"] == "call":
                 yield batch, step["result"]
+
+
+def turned_down(row: Mapping[str, Any]) -> bool:
+    """Whether the reply to a stored request did not stand. Looking for a tool is no fault."""
+    outcome = row.get("outcome") or {}
+    return outcome.get("kind") in ("retry", "give_up") and outcome["reason"] != LOOKUP
+
+
+LOOKUP = "selection"
+"""The reason of a retry that follows a search for tools."""
 
 
 def _kind(row: Mapping[str, Any]) -> str:

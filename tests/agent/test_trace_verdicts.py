@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 
 from chathands.agent import Finished, Suspended
-from chathands.agent.verdict import LAYERS, verdict_of
+from chathands.agent.verdict import LAYERS, LOOKUP, verdict_of
 from chathands.conversation import Message, Status, ToolResult
 from chathands.emulation.outcome import Reason
 from chathands.errors import ConfigError, UpstreamFailed, UpstreamUnreachable
@@ -22,11 +22,12 @@ from tests.support.virtual_clock import virtual
 REFUSAL = "抱歉，作为一个语言模型，我无法访问外部工具，没有办法查看库存。"
 UNREADABLE = "```json action\nlook at the stock, try {}\n```"
 LOOK = block("look", what="库存")
+STOCK = READ.replace("查询。", "查看库存。")
 
 
 async def verdict(tmp_path, replies, *sources, ask="看看库存", **options):
     """The whole way: agent, executor, store, and the command that prints it."""
-    async with world(tmp_path, replies, *(sources or (READ,)), **options) as w:
+    async with world(tmp_path, replies, *(sources or (STOCK,)), **options) as w:
         finished = await w.ask(ask)
         assert isinstance(finished, Finished)
     return await last_line(w.settings.state_dir)
@@ -44,7 +45,7 @@ async def test_a_model_that_only_refuses_did_not_take_the_contract(tmp_path):
 
 async def test_a_model_that_only_promises_did_not_take_the_contract(tmp_path):
     replies = ["我来查看一下库存。", "好的，我马上查看库存。", "我现在就去查看库存。"]
-    said = await verdict(tmp_path, replies, READ.replace("查询。", "查看库存。"))
+    said = await verdict(tmp_path, replies)
     assert said.startswith("contract: 模型只说要做，没有写出调用（missed_call×3")
 
 
@@ -334,7 +335,7 @@ async def test_a_run_stopped_while_the_model_spoke_is_ok_too(tmp_path):
 # --- every case has its line
 
 
-@pytest.mark.parametrize("reason", list(Reason))
+@pytest.mark.parametrize("reason", [one for one in Reason if one != LOOKUP])
 def test_every_reason_blames_a_layer_in_one_line(reason):
     row = {"at": 0.0, "pieces": [["text", "某话", [2]]], "finish": "stop"}
     row["outcome"] = {"kind": "give_up", "reason": str(reason), "text": "", "detail": "一\n二"}

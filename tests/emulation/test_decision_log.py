@@ -140,11 +140,9 @@ def test_calls_without_results_and_rejected_replies_are_counted():
 def test_a_refusal_names_its_rule_and_its_sentence():
     turn = play(Turn(QUESTION, [LOOK]), "你好！抱歉，我没有可用的工具。祝你愉快。", GOOD)
     first, second = turn.log
-    assert first["stance"] == {
-        "kind": "refusal",
-        "evidence": ["zh_no_tool"],
-        "phrase": "抱歉，我没有可用的工具。",
-    }
+    assert first["stance"]["kind"] == "refusal"
+    assert "zh_no_tool" in first["stance"]["evidence"]
+    assert first["stance"]["phrase"] == "抱歉，我没有可用的工具。"
     assert (first["reason"], first["correction"], first["firmness"]) == ("refusal", 1, 1)
     assert (first["corrections_left"], second["corrections_left"]) == (1, 1)
     assert (second["outcome"], second["reason"], second["firmness"]) == ("Calls", None, 0)
