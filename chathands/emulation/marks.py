@@ -10,7 +10,9 @@ from chathands.emulation.outcome import Language
 from chathands.emulation.prompts import wording
 
 _HEAD = re.compile(
-    r"^\s*(?:结果|Result) #\d+ [\w.-]+ \[status=\w+[^\]\n]*\][ \t]*(?:\n|\Z)", re.MULTILINE
+    r"^\s*(?:(?:结果|Result) #\d+|结果（没有对应的动作块）|Result \(of no known block\)) ?[\w.-]*"
+    r" \[status=\w+[^\]\n]*\][ \t]*(?:\n|\Z)",
+    re.MULTILINE,
 )
 _WRAPPED = re.compile(
     r"```+ ?(?:json(?: action)?|action|text|plaintext|markdown)?\n(?P<body>.*?)\n?```+", re.DOTALL

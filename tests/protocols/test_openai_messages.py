@@ -18,7 +18,10 @@ from chathands.conversation import (
     TextPart,
     ToolCall,
     ToolResult,
+    ToolSpec,
 )
+from chathands.emulation import Calls, Text, Turn, render_block
+from chathands.protocols.anthropic import from_anthropic, to_anthropic
 from chathands.protocols.openai import ChatRequest
 from chathands.protocols.openai_messages import from_openai, to_openai
 
@@ -158,6 +161,21 @@ def test_the_status_of_our_own_results_survives(status, content):
     asked = Message.assistant("", [ToolCall("a", "t", {})])
     told = Message.tool(ToolResult("a", "t", status, content))
     assert from_openai(to_openai([asked, told])) == [asked, told]
+
+
+def test_an_outcome_goes_out_and_comes_back_as_the_same_history():
+    """What a turn ends in can be written for a client, whose next request brings it back."""
+    tool = ToolSpec("lookup", "查", {"type": "object", "properties": {"城市": {}}}, "none")
+    turn = Turn([Message.user("q")], [tool])
+    turn.feed(Text("先查\n" + render_block("lookup", {"城市": "北京\n😀"})))
+    turn.feed(Text("\n" + render_block("lookup", {"城市": None})))
+    outcome = turn.finish("stop")
+    assert isinstance(outcome, Calls)
+    said = list(turn.transcript)
+    assert from_openai(json.loads(json.dumps(to_openai(said)))) == said
+    system, wire = to_anthropic([Message.user("q"), *said])
+    back = from_anthropic(system, json.loads(json.dumps(wire)))[1:]
+    assert [(m.text, m.calls) for m in back] == [(m.text, m.calls) for m in said]
 
 
 def test_a_picture_without_parts_is_written_as_one():
