@@ -13,8 +13,8 @@ from typing import Any
 
 from chathands.conversation import Conversation, Message, Role, Status, Tag, ToolCall, ToolSpec
 from chathands.emulation.matching import effects_asked_for, has_known_effect, score
+from chathands.emulation.phrases import sentences_of
 from chathands.emulation.prompts import load
-from chathands.emulation.refusal import sentences_of
 from chathands.emulation.state import question_of, run_start
 
 _EFFECTS = ("local", "outward", "unknown")
@@ -40,6 +40,17 @@ def results_since(
             yield calls.get(message.result.call_id), message
 
 
+def evidence(conversation: Conversation, specs: Sequence[ToolSpec]) -> list[Message]:
+    """The messages that can back something: all but what non-deterministic tools said, for their
+    results are themselves a model's words."""
+    models = {spec.name for spec in specs if not spec.deterministic}
+    return [
+        message
+        for message in conversation
+        if message.result is None or message.result.name not in models
+    ]
+
+
 def has_results(conversation: Conversation) -> bool:
     """Whether the current run has any tool result."""
     return any(True for _ in results_since(conversation, run_start(conversation)))
@@ -51,6 +62,7 @@ def has_results(conversation: Conversation) -> bool:
 def unbacked_claim(text: str, specs: Sequence[ToolSpec], conversation: Conversation) -> str | None:
     """The sentence that claims a deed nothing in this run has done, or None."""
     effects = {spec.name for spec in specs if spec.side_effect in _EFFECTS}
+    conversation = evidence(conversation, specs)
     start = run_start(conversation)
     done_here = _has_effect(conversation, start, effects)
     if done_here:
@@ -102,7 +114,8 @@ def _claimed(sentence: str, kind: str) -> str | None:
 
 def ungrounded(call: ToolCall, spec: ToolSpec | None, conversation: Conversation) -> str | None:
     """The parameter whose value comes from nowhere, when more than half of those that a person
-    must have said are absent from the conversation; else None."""
+    must have said are absent from the conversation; else None. A conversation without what
+    non-deterministic tools said is `evidence`."""
     known = _known_text(conversation)
     if spec is not None and (copied := _copied_from_example(call, spec, known)):
         return copied

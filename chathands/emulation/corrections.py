@@ -1,29 +1,95 @@
-"""What is said after a reply that cannot stand: by reason and state, firmer the second time."""
+"""What is said after a reply that cannot stand, how firmly, and how often.
+
+(state, reason) leads to a rule in `TABLE`: an entry of the wording files, whose texts grow firmer,
+and how often it may be said in one turn. What the retry rests on (`basis`) can override it.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from chathands.conversation import ToolSpec
-from chathands.emulation.outcome import Language, Reason, Retry
+from chathands.emulation.outcome import Basis, Language, Reason, Retry
 from chathands.emulation.prompts import wording
-from chathands.emulation.review import SOFT_EVIDENCE, UNASKED
 from chathands.emulation.signature import one_line
 from chathands.emulation.state import State
 
-ONCE = frozenset(
-    {Reason.UNGROUNDED, Reason.UNCONFIRMED, Reason.UNBACKED_CLAIM, Reason.UNBACKED_FIGURE}
-)
-"""Reasons that are asked about once; repeated, the turn decides without another question."""
 
-_RESULT_STATES = (
-    State.AFTER_RESULT,
-    State.AFTER_ERROR,
-    State.AFTER_DENIAL,
-    State.AFTER_UNKNOWN,
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`wording` names the texts, one per level of firmness; `limit` is how often the reason may be
+    corrected in one turn, below the turn's own maximum. Where it is 1, the turn decides without
+    another question when the reason comes again."""
+
+    wording: str
+    limit: int
+
+
+_FIRST = (State.FIRST_DECISION, State.AFTER_CORRECTION)
+_FORCED = (State.FORCED,)
+_RESULT = (State.AFTER_RESULT, State.AFTER_ERROR, State.AFTER_DENIAL, State.AFTER_UNKNOWN)
+_OVER = (State.WITHDRAWN,)
+_OPEN = (*_FIRST, *_FORCED, *_RESULT)
+"""States in which tools may be called."""
+
+_ROWS: tuple[tuple[Reason, tuple[State, ...], Rule], ...] = (
+    (Reason.REFUSAL, _FIRST, Rule("refusal", 2)),
+    (Reason.REFUSAL, _FORCED, Rule("refusal_forced", 2)),
+    (Reason.REFUSAL, _RESULT, Rule("refusal_after_result", 2)),
+    (Reason.MISSED_CALL, (*_FIRST, *_FORCED), Rule("missed_call", 2)),
+    (Reason.MISSED_CALL, _RESULT, Rule("missed_call_after_result", 2)),
+    (Reason.MISSED_CALL, _OVER, Rule("missed_call_withdrawn", 2)),
+    (Reason.BROKEN_CALL, (*_FIRST, *_RESULT), Rule("broken_call", 2)),
+    (Reason.BROKEN_CALL, _FORCED, Rule("broken_call_forced", 2)),
+    (Reason.BROKEN_CALL, _OVER, Rule("broken_call_withdrawn", 2)),
+    (Reason.UNKNOWN_TOOL, (*_FIRST, *_RESULT), Rule("unknown_tool", 2)),
+    (Reason.UNKNOWN_TOOL, _FORCED, Rule("unknown_tool_forced", 2)),
+    (Reason.WRONG_TOOL, _OPEN, Rule("wrong_tool", 2)),
+    (Reason.WRONG_TOOL, _OVER, Rule("wrong_tool_withdrawn", 2)),
+    (Reason.INVALID_ARGUMENTS, _OPEN, Rule("invalid_arguments", 2)),
+    (Reason.TRUNCATED, _OPEN, Rule("truncated", 2)),
+    (Reason.EMPTY, _FIRST, Rule("empty", 2)),
+    (Reason.EMPTY, _FORCED, Rule("missed_call", 2)),
+    (Reason.EMPTY, _RESULT, Rule("empty_after_result", 2)),
+    (Reason.EMPTY, _OVER, Rule("empty_withdrawn", 2)),
+    (Reason.UNGROUNDED, _OPEN, Rule("ungrounded", 1)),
+    (Reason.UNCONFIRMED, _OPEN, Rule("unconfirmed", 1)),
+    (Reason.UNBACKED_CLAIM, (*_FIRST, *_FORCED), Rule("unbacked_claim", 1)),
+    (Reason.UNBACKED_CLAIM, _RESULT, Rule("unbacked_claim_after_result", 1)),
+    (Reason.UNBACKED_CLAIM, _OVER, Rule("unbacked_claim_withdrawn", 1)),
+    (Reason.UNBACKED_FIGURE, (*_FIRST, *_FORCED), Rule("unbacked_figure", 1)),
+    (Reason.UNBACKED_FIGURE, _RESULT, Rule("unbacked_figure_after_result", 1)),
+    (Reason.UNBACKED_FIGURE, _OVER, Rule("unbacked_figure_withdrawn", 1)),
 )
+
+TABLE: Mapping[tuple[State, Reason], Rule] = {
+    (state, reason): rule for reason, states, rule in _ROWS for state in states
+}
+"""Every state and reason that can meet. With tools withdrawn no call is judged, so what only a call
+can be wrong about does not occur there, and neither does a refusal, which is then an answer."""
+
+BY_BASIS: Mapping[tuple[Reason, Basis], Rule] = {
+    (Reason.REFUSAL, Basis.SOFT): Rule("refusal_soft", 1),
+    (Reason.MISSED_CALL, Basis.SOFT): Rule("missed_call_soft", 1),
+    (Reason.UNCONFIRMED, Basis.UNASKED): Rule("unconfirmed_unasked", 1),
+    (Reason.UNBACKED_FIGURE, Basis.IN_CALL): Rule("unbacked_figure_in_call", 1),
+    (Reason.UNBACKED_FIGURE, Basis.WRONG_ROW): Rule("unbacked_figure_wrong_row", 1),
+}
+"""What a retry rests on says more than the state it came up in."""
+
 _DETAIL_CAP = 300
+
+
+def rule_for(retry: Retry, state: State) -> Rule:
+    """The rule for a retry in a turn that began in `state`.
+
+    A pair that cannot meet gets what is said at the first decision.
+    """
+    by_basis = BY_BASIS.get((retry.reason, retry.basis))
+    by_state = TABLE.get((state, retry.reason))
+    return by_basis or by_state or TABLE[State.FIRST_DECISION, retry.reason]
 
 
 def correction(
@@ -41,30 +107,22 @@ def correction(
     `forced` is the tool the choice names; `block` the call that is to be confirmed.
     """
     words = wording(language)["correction"]
-    kind = "after_result" if state in _RESULT_STATES else state.value
-    effects = {spec.name for spec in specs if spec.side_effect in ("local", "outward")}
-    if retry.reason is Reason.UNBACKED_FIGURE and retry.name in effects:
-        kind = "in_call"
-    if retry.detail in SOFT_EVIDENCE:
-        kind = "soft"
-    if retry.detail == UNASKED:
-        kind = UNASKED
-    texts = words.get(f"{retry.reason.value}_{kind}") or words[retry.reason.value]
+    texts = words[rule_for(retry, state).wording]
     name = one_line(retry.name or "", 100)
     declared = any(spec.name == retry.name for spec in specs)
     return texts[min(level, len(texts) - 1)].format(
         name=name or "?",
         forced=forced or "",
-        detail=_detail(retry, language),
+        detail=_detail(retry, state, language),
         hint=words["hint"].format(name=name) if declared else "",
         nearest=_nearest(retry, specs, language),
         block=block,
     )
 
 
-def _detail(retry: Retry, language: Language) -> str:
+def _detail(retry: Retry, state: State, language: Language) -> str:
     text = one_line(retry.detail, _DETAIL_CAP).rstrip("。. ")
-    if retry.reason in ONCE:
+    if rule_for(retry, state).limit == 1:
         return text
     return wording(language)["schema"]["colon"] + text if text else ""
 

@@ -12,7 +12,7 @@ from typing import Literal, TypedDict
 
 from chathands.conversation import Conversation, Role, Tag, ToolChoice, ToolSpec
 from chathands.emulation.outcome import Answer, Calls, ChatMessage, Outcome, ParsedReply, Retry
-from chathands.emulation.refusal import sentences_of
+from chathands.emulation.phrases import sentences_of
 from chathands.emulation.review import stance_in
 from chathands.emulation.sizes import request_tokens, tokens
 from chathands.emulation.state import state_of

@@ -28,7 +28,9 @@ def _topics() -> Mapping[str, re.Pattern[str]]:
     for topic, terms in load("topics")["topics"].items():
         latin = [re.escape(term) for term in terms if term.isascii()]
         other = [re.escape(term) for term in terms if not term.isascii()]
-        parts = ([r"(?<![a-z])(?:" + "|".join(latin) + r")(?![a-z])"] if latin else []) + other
+        parts = (
+            [r"(?<![a-z])(?:" + "|".join(latin) + r")(?:e?s)?(?![a-z])"] if latin else []
+        ) + other
         patterns[topic] = re.compile("|".join(parts))
     return patterns
 
@@ -113,6 +115,11 @@ def fitting(text: str, specs: Iterable[ToolSpec]) -> list[ToolSpec]:
     """Tools that plausibly fit a text, best first."""
     scored = [(score(text, spec), spec) for spec in specs]
     return [spec for points, spec in sorted(scored, key=lambda pair: -pair[0]) if points >= 1]
+
+
+def searchers(specs: Iterable[ToolSpec]) -> list[ToolSpec]:
+    """Tools that look things up on the web: whatever a website tells, they can find."""
+    return [spec for spec in specs if "web" in terms_of(f"{spec.name}\n{spec.description}").topics]
 
 
 def best_read_tool(text: str, specs: Sequence[ToolSpec]) -> ToolSpec | None:

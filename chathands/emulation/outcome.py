@@ -97,6 +97,21 @@ class Reason(StrEnum):
     UNBACKED_FIGURE = "unbacked_figure"
 
 
+class Basis(StrEnum):
+    """What a retry rests on, where that changes how it is worded and how often it is asked."""
+
+    PLAIN = "plain"
+    """The reply's own words or its block."""
+    SOFT = "soft"
+    """Only signs: asked once, then the reply stands."""
+    UNASKED = "unasked"
+    """A call for an effect that nobody asked for."""
+    IN_CALL = "in_call"
+    """A call's content, not the text beside it."""
+    WRONG_ROW = "wrong_row"
+    """A figure that the results hold, but not for what it is said of."""
+
+
 @dataclass(frozen=True, slots=True)
 class BrokenCall:
     """Something that was meant as a call and cannot be run.
@@ -110,6 +125,7 @@ class BrokenCall:
     name: str | None = None
     detail: str = ""
     in_contract: bool = True
+    basis: Basis = Basis.PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +168,7 @@ class Retry:
     reason: Reason
     detail: str = ""
     name: str | None = None
+    basis: Basis = Basis.PLAIN
     retry: ClassVar[bool] = True
 
 

@@ -19,17 +19,25 @@ from chathands.conversation import (
     as_specs,
 )
 from chathands.emulation.claims import (
+    evidence,
     has_results,
     results_since,
     unasked,
     unbacked_claim,
     ungrounded,
 )
-from chathands.emulation.figures import asks_for_explanation, unbacked_figure
+from chathands.emulation.figures import asks_for_explanation, unbacked_figure, wrong_row
 from chathands.emulation.marks import copies_dropped
-from chathands.emulation.matching import best_read_tool, effects_asked_for, fitting, texts_of
+from chathands.emulation.matching import (
+    best_read_tool,
+    effects_asked_for,
+    fitting,
+    searchers,
+    texts_of,
+)
 from chathands.emulation.outcome import (
     Answer,
+    Basis,
     BrokenCall,
     Calls,
     Outcome,
@@ -37,26 +45,19 @@ from chathands.emulation.outcome import (
     Reason,
     Retry,
 )
-from chathands.emulation.refusal import (
-    Stance,
+from chathands.emulation.phrases import (
     asks_about_the_assistant,
-    gives_a_lesson,
     says_nothing,
-    stance_of,
+    tells_how,
     without_nods,
 )
+from chathands.emulation.refusal import Stance, stance_of
 from chathands.emulation.state import (
     declared_tools,
     question_of,
     run_start,
     settled_tools,
 )
-
-SOFT_EVIDENCE = frozenset({"idle", "lesson", "effect_missing"})
-"""Details of a missed call that are asked about once and then left to the model."""
-
-UNASKED = "unasked"
-"""Detail of a call to be confirmed because nobody asked for its effect."""
 
 OPTIONAL_REVIEWS = frozenset(
     {Reason.UNGROUNDED, Reason.UNCONFIRMED, Reason.UNBACKED_CLAIM, Reason.UNBACKED_FIGURE}
@@ -87,7 +88,7 @@ def review_reply(
 def stance_in(text: str, specs: Sequence[ToolSpec], conversation: Conversation | None) -> Stance:
     """The stance of a reply's text, in the light of what went before."""
     after = conversation is not None and has_results(conversation)
-    return stance_of(text, tool_names=[spec.name for spec in specs], after_result=after)
+    return stance_of(text, tools=specs, after_result=after)
 
 
 class _Review:
@@ -132,7 +133,7 @@ class _Review:
         if (retry := self._backed()) is not None:
             return retry
         if self._soft and (soft := self._left_undone()) is not None:
-            return Retry(Reason.MISSED_CALL, soft, self._hint())
+            return Retry(Reason.MISSED_CALL, soft, self._hint(), Basis.SOFT)
         return Answer(parsed.text)
 
     def _without_tools(self) -> Outcome:
@@ -155,22 +156,22 @@ class _Review:
             return BrokenCall(Reason.WRONG_TOOL, "", call.name)
         if Reason.UNGROUNDED in self._reviews and self._conversation is not None:
             spec = self._by_name.get(call.name)
-            if (field := ungrounded(call, spec, self._conversation)) is not None:
+            if (
+                field := ungrounded(call, spec, evidence(self._conversation, self._specs))
+            ) is not None:
                 return BrokenCall(Reason.UNGROUNDED, "", call.name, field)
         if (
             Reason.UNCONFIRMED in self._reviews
             and self._conversation is not None
             and unasked(call, self._specs, self._conversation)
         ):
-            return BrokenCall(Reason.UNCONFIRMED, "", call.name, UNASKED)
+            return BrokenCall(Reason.UNCONFIRMED, "", call.name, basis=Basis.UNASKED)
         if (copied := copies_dropped(call)) is not None:
             return BrokenCall(Reason.INVALID_ARGUMENTS, "", call.name, copied)
-        if (figure := self._invented_in(call)) is not None:
-            return BrokenCall(Reason.UNBACKED_FIGURE, "", call.name, figure)
-        return None
+        return self._invented_in(call)
 
-    def _invented_in(self, call: ToolCall) -> str | None:
-        """A figure that a call would pass on although the results at hand say otherwise."""
+    def _invented_in(self, call: ToolCall) -> BrokenCall | None:
+        """A call that would pass on a figure although the results at hand say otherwise."""
         conversation, spec = self._conversation, self._by_name.get(call.name)
         if Reason.UNBACKED_FIGURE not in self._reviews or conversation is None:
             return None
@@ -178,7 +179,15 @@ class _Review:
             return None
         if not has_results(conversation):
             return None
-        return unbacked_figure(texts_of(call.arguments), self._specs, conversation)
+        passed_on = texts_of(call.arguments)
+        basis = Basis.IN_CALL
+        figure = unbacked_figure(passed_on, self._specs, conversation)
+        if figure is None:
+            basis = Basis.WRONG_ROW
+            figure = wrong_row(passed_on, self._specs, conversation)
+        if figure is None:
+            return None
+        return BrokenCall(Reason.UNBACKED_FIGURE, "", call.name, figure, basis=basis)
 
     def _retry_for(self, broken: Sequence[BrokenCall]) -> Outcome:
         """One reason for a reply whose calls all failed; what can be mended most easily first."""
@@ -195,7 +204,7 @@ class _Review:
             return Retry(Reason.UNKNOWN_TOOL, first.detail, first.name)
         if not self._text and (prose := self._prose_in_fence(broken)) is not None:
             return self._of(prose)
-        return Retry(first.reason, first.detail, first.name)
+        return Retry(first.reason, first.detail, first.name, first.basis)
 
     def _prose_in_fence(self, broken: Sequence[BrokenCall]) -> str | None:
         """The final answer that a small model wrote into an action fence, once results are in."""
@@ -222,9 +231,12 @@ class _Review:
             if stance.kind == "safety_refusal":
                 return None
             if stance.kind == "refusal":
-                return Retry(Reason.REFUSAL, ", ".join(stance.evidence), self._hint())
-            if stance.kind == "missed_call" and (forced or self._had_a_tool()):
-                return Retry(Reason.MISSED_CALL, ", ".join(stance.evidence), self._hint())
+                # Where no tool does what was asked for, the plea may be the plain truth.
+                firm = forced or stance.none_at_all or self._had_a_tool()
+                return self._pleaded(Reason.REFUSAL, stance, firm=firm)
+            if stance.kind == "missed_call" and (forced or self._may_be_missed(stance)):
+                # A bare promise is no answer, whether or not a tool could keep it.
+                return self._pleaded(Reason.MISSED_CALL, stance, firm=forced or self._had_a_tool())
             self._soft = stance.kind == "normal"
         if forced:
             return Retry(Reason.MISSED_CALL, "forced", choice.name)
@@ -238,14 +250,30 @@ class _Review:
         found = fitting(question_of(self._conversation), self._specs)
         return found[0].name if found else None
 
+    def _pleaded(self, reason: Reason, stance: Stance, *, firm: bool) -> Retry:
+        basis = Basis.PLAIN if firm else Basis.SOFT
+        return Retry(reason, ", ".join(stance.evidence), self._hint(), basis)
+
     def _had_a_tool(self) -> bool:
         """Whether a declared tool plausibly fits; without a conversation nothing speaks against."""
         if self._conversation is None:
             return True
         question = question_of(self._conversation)
+        return bool(fitting(f"{question}\n{self._text}", self._specs))
+
+    def _may_be_missed(self, stance: Stance) -> bool:
+        """Whether a promise or a handing over counts, in the light of the question."""
+        if self._conversation is None:
+            return True
+        question = question_of(self._conversation)
         if asks_about_the_assistant(question):
             return False
-        return bool(fitting(f"{question}\n{self._text}", self._specs))
+        handed_over = "delegates" in stance.evidence
+        if not handed_over:
+            return True
+        return not asks_for_explanation(question) and (
+            self._had_a_tool() or bool(searchers(self._specs))
+        )
 
     def _left_undone(self) -> str | None:
         """Why a normal-looking reply has not done what was asked: soft evidence, by name."""
@@ -262,7 +290,7 @@ class _Review:
         repeats = len(rest) > 3 and rest in _letters(question)
         if before_results and (repeats or says_nothing(self._text)):
             return "idle"
-        if before_results and gives_a_lesson(self._text):
+        if before_results and tells_how(self._text):
             return "lesson"
         asked = effects_asked_for(question, self._specs)
         settled = settled_tools(conversation, self._specs)
@@ -284,6 +312,9 @@ class _Review:
             if figure is not None:
                 reader = best_read_tool(question_of(conversation), self._specs)
                 return Retry(Reason.UNBACKED_FIGURE, figure, reader.name if reader else None)
+            figure = wrong_row(self._text, self._specs, conversation)
+            if figure is not None:
+                return Retry(Reason.UNBACKED_FIGURE, figure, basis=Basis.WRONG_ROW)
         return None
 
 

@@ -12,6 +12,7 @@ conversation += turn.transcript
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -28,7 +29,7 @@ from chathands.conversation import (
 )
 from chathands.emulation.claims import has_results
 from chathands.emulation.contract import render_block
-from chathands.emulation.corrections import ONCE, correction
+from chathands.emulation.corrections import correction, rule_for
 from chathands.emulation.decision_log import Decision, asked, decision, stance_row
 from chathands.emulation.gate import Gate
 from chathands.emulation.history import derived_fence, project
@@ -36,6 +37,7 @@ from chathands.emulation.marks import clean_call, without_marks, without_wrappin
 from chathands.emulation.native import NativeCalls
 from chathands.emulation.outcome import (
     Answer,
+    Basis,
     BrokenCall,
     CallReady,
     Calls,
@@ -55,7 +57,7 @@ from chathands.emulation.outcome import (
     Text,
     Thinking,
 )
-from chathands.emulation.review import OPTIONAL_REVIEWS, SOFT_EVIDENCE, review_reply
+from chathands.emulation.review import OPTIONAL_REVIEWS, review_reply
 from chathands.emulation.scanner import Scanner
 from chathands.emulation.state import (
     State,
@@ -127,7 +129,7 @@ class Turn:
         self._say_choice(withdraw)
         self._state = state_of(self._so_far)
         self._corrections = 0
-        self._asked: set[Reason] = set()
+        self._asked: Counter[Reason] = Counter()
         self._rejected = ""
         self._rejected_calls: tuple[str, ...] = ()
         self._ended = False
@@ -345,8 +347,7 @@ class Turn:
         again = not first and (
             raw == self._rejected or (bool(calls) and calls == self._rejected_calls)
         )
-        soft = retry.detail in SOFT_EVIDENCE
-        once_more = (retry.reason in ONCE or soft) and retry.reason in self._asked
+        once_more = self._asked[retry.reason] >= rule_for(retry, self._state).limit
         can_ask = may_retry and self._corrections < self._max_corrections
         if can_ask and not again and not once_more:
             self._reject(retry, raw, parsed)
@@ -368,7 +369,7 @@ class Turn:
         self._transcript.append(Message.assistant(raw, tag=Tag.REJECTED))
         self._transcript.append(Message.user(text, tag=Tag.CORRECTION))
         self._corrections += 1
-        self._asked.add(retry.reason)
+        self._asked[retry.reason] += 1
 
     def _end(self, retry: Retry, raw: str, parsed: ParsedReply, *, again: bool) -> Outcome:
         """No further question: the reply stands where that is harmless, else the turn gives up."""
@@ -380,7 +381,7 @@ class Turn:
             if again or "local" not in effects:
                 return Calls(parsed.text, parsed.calls, parsed.broken)
         forced = self._choice.kind in ("required", "named")
-        if retry.detail in SOFT_EVIDENCE and not forced:
+        if retry.basis is Basis.SOFT and not forced:
             return Answer(parsed.text)
         if reason in (Reason.UNKNOWN_TOOL, Reason.BROKEN_CALL) and parsed.text and not forced:
             plain = replace(parsed, broken=(), calls=())

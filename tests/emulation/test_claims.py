@@ -9,7 +9,7 @@ from chathands.emulation.claims import unbacked_claim, ungrounded
 from chathands.emulation.figures import figures_of, unbacked_figure
 from chathands.emulation.marks import dropped_result
 from chathands.emulation.matching import best_read_tool, effects_asked_for, fitting
-from chathands.emulation.outcome import Answer, Calls, ParsedReply, Reason, Retry
+from chathands.emulation.outcome import Answer, Basis, Calls, ParsedReply, Reason, Retry
 from chathands.emulation.review import review_reply
 
 TEXT = {"type": "string"}
@@ -271,7 +271,7 @@ def test_an_invented_figure_does_not_go_out_in_a_call_either():
     conversation = run("把销售表汇总发到甲群", ("read_table", Status.OK, TABLE))
     invented = call(SEND, robot="甲群", title="汇总", content="合计约为400000元")
     outcome = review_reply(ParsedReply("", (invented,)), TOOLS, "auto", conversation)
-    assert outcome == Retry(Reason.UNBACKED_FIGURE, "400000元", "send_note")
+    assert outcome == Retry(Reason.UNBACKED_FIGURE, "400000元", "send_note", Basis.IN_CALL)
     right = call(SEND, robot="甲群", title="汇总", content="合计 333,870.5 元")
     assert review_reply(ParsedReply("", (right,)), TOOLS, "auto", conversation).calls == (right,)
     assert review_reply(ParsedReply("", (invented,)), TOOLS, "auto", NOTHING).calls == (invented,)

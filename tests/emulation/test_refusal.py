@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from chathands.conversation import Message, Status, ToolCall, ToolResult, ToolSpec
-from chathands.emulation.outcome import Answer, ParsedReply, Reason, Retry
-from chathands.emulation.refusal import says_nothing, stance_of
+from chathands.emulation.outcome import Answer, Basis, ParsedReply, Reason, Retry
+from chathands.emulation.phrases import says_nothing
+from chathands.emulation.refusal import stance_of
 from chathands.emulation.review import review_reply
+from tests.emulation.replies import stance_fits
 
 CASES = [
     json.loads(line)
@@ -21,16 +23,13 @@ CASES = [
     .split("\n")
     if line
 ]
-NAMES = ["get_weather", "read_file", "run_command", "send_message", "web_search"]
-RETRIED = ("refusal", "missed_call")
-KINDS = {
-    "refusal": RETRIED,
-    "missed_intent": RETRIED,
-    "delegates": RETRIED,
-    "safety_refusal": ("safety_refusal",),
-    "clarify": ("clarify", "normal"),
-    "normal": ("normal", "clarify"),
-}
+TOOLS = [
+    ToolSpec("get_weather", "查询一个城市的天气"),
+    ToolSpec("read_file", "读取文件内容"),
+    ToolSpec("run_command", "在终端执行一条命令"),
+    ToolSpec("send_message", "把消息发送到群里"),
+    ToolSpec("web_search", "搜索网页"),
+]
 
 
 def test_there_are_many_more_cases_than_the_patterns_were_written_from():
@@ -42,15 +41,12 @@ def test_there_are_many_more_cases_than_the_patterns_were_written_from():
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_a_labelled_reply_is_judged_as_labelled(case):
-    stance = stance_of(case["text"], tool_names=NAMES)
-    assert stance.kind in KINDS[case["label"]]
-    assert (stance.kind in RETRIED) is case["should_retry"]
+    assert stance_fits(case, TOOLS)
 
 
 def test_recall_and_false_alarms_through_the_review():
-    tools = [ToolSpec(name, "does things") for name in NAMES]
     judged = [
-        (case["should_retry"], review_reply(ParsedReply(case["text"]), tools).retry)
+        (case["should_retry"], review_reply(ParsedReply(case["text"]), TOOLS).retry)
         for case in CASES
     ]
     wanted = [retried for should, retried in judged if should]
@@ -111,9 +107,10 @@ def reviewed(question, text, tools=(WEATHER, SEND)):
     return review_reply(ParsedReply(text), tools, "auto", [Message.user(question)])
 
 
-def test_a_missed_call_needs_a_tool_that_could_have_been_called():
+def test_a_promise_no_tool_could_keep_is_asked_about_once():
     assert reviewed("厦门天气如何", "我来查一下。").reason is Reason.MISSED_CALL
-    assert reviewed("帮我算算命", "我来看一下。", [WEATHER]) == Answer("我来看一下。")
+    empty = reviewed("帮我算算命", "我来看一下。", [WEATHER])
+    assert (empty.reason, empty.basis) == (Reason.MISSED_CALL, Basis.SOFT)
 
 
 def test_an_answer_about_the_assistant_may_name_its_tools():
@@ -132,7 +129,7 @@ def test_an_answer_about_the_assistant_may_name_its_tools():
 )
 def test_a_reply_that_leaves_the_deed_undone_is_asked_about(question, text, why):
     assert reviewed(question, text) == Retry(
-        Reason.MISSED_CALL, why, "send_note" if "通知" in question else "get_weather"
+        Reason.MISSED_CALL, why, "send_note" if "通知" in question else "get_weather", Basis.SOFT
     )
 
 

@@ -31,6 +31,7 @@ from chathands.emulation import (
     Turn,
     render_block,
 )
+from chathands.emulation.outcome import Basis
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 NOTE = {
@@ -349,7 +350,7 @@ def test_soft_evidence_is_asked_about_once_and_then_left_to_the_model():
     conversation = [Message.user("把放假通知发到群里")]
     _, outcomes = play("各位：明天放假。", "各位同事：明天放假。", conversation=conversation)
     assert outcomes == [
-        Retry(Reason.MISSED_CALL, "effect_missing", "send_note"),
+        Retry(Reason.MISSED_CALL, "effect_missing", "send_note", Basis.SOFT),
         Answer("各位同事：明天放假。"),
     ]
     turn, _ = play("各位：明天放假。", conversation=conversation)
@@ -554,6 +555,6 @@ def test_the_log_is_json_and_has_one_entry_per_decision():
     assert [entry["outcome"] for entry in turn.log] == ["Retry", "Calls"]
     assert turn.log[0]["asked"]["contract_characters"] > 500
     assert turn.log[0]["reason"] == "refusal"
-    assert turn.log[0]["stance"]["evidence"] == ["zh_no_tool"]
+    assert "zh_no_tool" in turn.log[0]["stance"]["evidence"]
     assert turn.log[1]["calls"][0]["confidence"] == "strict"
     assert turn.log[1]["asked"]["state"] == "after_correction"

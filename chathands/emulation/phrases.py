@@ -1,0 +1,129 @@
+"""What a reply says in its own voice, sentence by sentence, and the rules of `stance.toml`.
+
+No judgement is made here; stance_marks.py finds evidence in sentences, refusal.py decides.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cache
+
+from chathands.emulation.prompts import load
+
+SENTENCE_CAP = 400
+"""Characters of one sentence that are judged."""
+_READ_HEAD, _READ_TAIL = 4000, 2000
+"""Characters of a reply that are judged; a stance shows at the ends."""
+_SHORT = 320
+"""Columns of a reply that may be nothing but nods."""
+
+# --- rules
+
+
+@cache
+def _filled(name: str) -> str:
+    """A part or rule with the parts it names put in. A list is a choice of its entries."""
+    tables = load("stance")
+    part = tables["parts"].get(name) or tables["rules"][name]
+    return with_parts(part if isinstance(part, str) else f"(?:{'|'.join(part)})")
+
+
+@cache
+def with_parts(template: str) -> str:
+    """A pattern with the parts it names in braces put in."""
+    return re.sub(r"\{([a-z]\w+)\}", lambda found: _filled(found.group(1)), template)
+
+
+@cache
+def rule(name: str) -> re.Pattern[str]:
+    """A rule by its name; a part by its name where a part is rule enough."""
+    return re.compile(_filled(name))
+
+
+def holds(name: str, text: str) -> bool:
+    """Whether a rule is met somewhere in a text."""
+    return rule(name).search(text) is not None
+
+
+# --- from text to sentences
+
+
+@dataclass(slots=True)
+class Sentence:
+    text: str
+    question: bool
+    marks: list[str] = field(default_factory=list)
+
+    @property
+    def weight(self) -> int:
+        """Length in half-width columns: a Chinese character says about what two letters say."""
+        return sum(2 if char > "\u2e7f" else 1 for char in self.text)
+
+
+_STRAIGHT = str.maketrans({"’": "'", "‘": "'", "`": "'"})
+
+
+def straightened(text: str) -> str:
+    """Lower case with straight apostrophes, as the patterns are written."""
+    return text.translate(_STRAIGHT).casefold()
+
+
+def testimony(text: str) -> str:
+    """What the speaker says themselves: no code, quotations, examples, translations."""
+    remove = load("stance")["remove"]
+    if len(text) > _READ_HEAD + _READ_TAIL:
+        text = f"{text[:_READ_HEAD]}\n{text[-_READ_TAIL:]}"
+    text = re.sub(r"```.*?(?:```|\Z)", "\n", text, flags=re.DOTALL)
+    text = re.sub(r"`[^`\n]+`", " ⟦⟧ ", text)
+    text = re.sub(r"^\s*>.*$", "", text, flags=re.MULTILINE)
+    text = straightened(text).replace("**", "").replace("__", "")
+    text = re.sub(remove["letter"], "", text, flags=re.MULTILINE)
+    text = re.sub(remove["arrow"], "", text, flags=re.MULTILINE)
+    text = re.sub(remove["quoted"], " ⟦⟧ ", text)
+    return re.sub(remove["translation"], "", text)
+
+
+def sentences_in(text: str) -> list[Sentence]:
+    """The sentences of a testimony, without list marks."""
+    out = []
+    pieces = re.split(r"(?<=[。！？!?；;\n])|(?<=[.])(?=\s)|(?<=：)|(?<=:)(?=\s|$)", text)
+    for piece in pieces:
+        body = re.sub(r"^[\s\-*•#\d.、)）]+", "", piece).strip()
+        if re.search(r"\w", body):
+            question = bool(re.search(r"[?？]|(?:吗|呢|(?<!什)么)[。！!.~～]?$", body))
+            out.append(Sentence(body[:SENTENCE_CAP], question))
+    return out
+
+
+def sentences_of(text: str) -> list[tuple[str, bool]]:
+    """What a speaker says themselves (no code, quotations, examples): sentence, is a question."""
+    return [(sentence.text, sentence.question) for sentence in sentences_in(testimony(text))]
+
+
+# --- whole replies of a known sort
+
+
+def says_nothing(text: str) -> bool:
+    """Whether a reply is only an acknowledgement: nothing done, nothing said."""
+    words = load("stance")["acknowledgement"]["words"]
+    rest = re.sub(r"[\s,，.。!！~～、；;：:]+", " ", straightened(text)).strip()
+    return 0 < len(rest) <= _SHORT and re.fullmatch(rf"(?>(?:{words}) ?)++", rest) is not None
+
+
+def without_nods(text: str) -> str:
+    """A reply without the acknowledgement it opens with."""
+    words = load("stance")["acknowledgement"]["words"]
+    return re.sub(rf"^(?>(?:{words})[\s,，.。!！~～、]+)++", "", text.strip().casefold())
+
+
+def tells_how(text: str) -> bool:
+    """Whether a reply teaches how something is done, or tells from the start what to click."""
+    lowered = straightened(text).strip()
+    lesson = re.search(load("stance")["how_to"]["lesson"], lowered) is not None
+    return lesson or holds("imperative_zh", lowered) or holds("imperative_en", lowered)
+
+
+def asks_about_the_assistant(question: str) -> bool:
+    """Whether the person asks what the assistant is or can do."""
+    return re.search(load("stance")["no_tool"]["about_me"], question.casefold()) is not None

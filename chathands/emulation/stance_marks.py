@@ -1,0 +1,183 @@
+"""Evidence in one sentence about whether its speaker acts, pleads, promises or hands over.
+
+A mark is the name of the piece of grammar that was met. Phrases are data (`prompts/stance.toml`);
+here they are combined with who the subject is, negation and condition. refusal.py weighs the marks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from chathands.conversation import ToolSpec
+from chathands.emulation.matching import score
+from chathands.emulation.phrases import Sentence, holds, rule, with_parts
+from chathands.emulation.prompts import load
+
+
+def marks_of(sentence: Sentence, following: str, tools: Sequence[ToolSpec]) -> list[str]:
+    """All evidence in a sentence; `following` is the sentence behind it."""
+    text = sentence.text
+    third = load("stance")["third_person"]
+    if re.search(f"{third['zh']}|{third['en']}", text):
+        return []
+    marks = [*_inability_zh(text, following), *_inability_en(text, following)]
+    if not marks and not sentence.question and _lacks(text, tools):
+        marks.append("cannot_tool")
+    if marks and holds("none_at_all", text):
+        marks.append("none_at_all")
+    if marks and holds("human", text) and not holds("about_tools", text):
+        marks = []
+    if not sentence.question or holds("gives_back_asked", text):
+        marks += _handing_over(text, tools)
+    if not sentence.question:
+        marks += _intent_zh(text) + _intent_en(text)
+    return marks
+
+
+# --- inability
+
+
+def _inability_zh(text: str, following: str) -> list[str]:
+    marks: list[str] = []
+    clauses = [clause for clause in re.split(r"[,，;；：:]", text) if clause.strip()]
+    external = holds("zh_reason", text)
+    sorry = holds("zh_sorry", text)
+    for at, clause in enumerate(clauses):
+        before = clauses[at - 1] if at else ""
+        if external or holds("zh_not_about_me", clause) or holds("zh_if", before):
+            continue
+        for name in ("zh_cannot_act", "zh_cannot_verb", "zh_no_tool", "zh_dead_tool"):
+            for found in rule(name).finditer(clause):
+                if _speaker(clause[: found.start()], clauses[:at]):
+                    marks.append(name)
+        for name in ("zh_cannot_me", "zh_cannot_open", "zh_no_means"):
+            for found in rule(name).finditer(clause) if not marks else ():
+                prefix = clause[: found.start()]
+                if holds("zh_i_near", prefix) or (sorry and _speaker(prefix, clauses[:at])):
+                    marks.append(name)
+        marks += [name for name in ("zh_cannot_idiom", "zh_cannot_here") if holds(name, clause)]
+    role = rule("zh_role").search(text)
+    if role and holds("zh_negative", text[role.start() :] + following):
+        marks.append("zh_role")
+    marks += [name for name in ("zh_only", "zh_cutoff", "zh_were_i") if holds(name, text)]
+    return marks
+
+
+def _speaker(prefix: str, earlier: Sequence[str]) -> bool:
+    """Whether the subject before a Chinese verb is the speaker, said or left out."""
+    if holds("zh_i_near", prefix):
+        return True
+    # Atomic: what a hostile reply repeats must not be tried in every combination.
+    if not re.fullmatch(with_parts("(?>{zh_subject_ok})*+"), prefix):
+        return False
+    if "我" in prefix or not earlier:
+        return True
+    # The subject is left out: it is that of the sentence's first clause.
+    return not holds("zh_other", earlier[0]) or re.search("我(?!的)", earlier[0]) is not None
+
+
+def _inability_en(text: str, following: str) -> list[str]:
+    marks: list[str] = []
+    external = holds("en_reason", text)
+    for found in rule("en_cannot").finditer(text):
+        before, after = text[: found.start()], text[found.end() : found.end() + 70]
+        after = rule("en_clause_end").split(after)[0]
+        if external or not _i_speak(before, found.group()) or holds("en_condition", before):
+            continue
+        if holds("en_has", found.group()):
+            if holds("en_then_thing", after):
+                marks.append("en_no_tool")
+        elif holds("en_then_act", after):
+            marks.append("en_cannot_act")
+        elif holds("en_then_help", after) and holds("en_act_hard", text):
+            marks.append("en_cannot_help")
+        elif holds("en_modal", found.group()) and holds("en_then_open", after):
+            marks.append("en_cannot_open")
+    role = rule("en_role").search(text)
+    if role and holds("en_negative", f"{text[role.start() :]} {following}"):
+        marks.append("en_role")
+    if not external:
+        marks += ["en_dead_tool"] * holds("en_dead", text)
+        names = ("en_only", "en_cutoff", "en_were_i", "en_cannot_here", "en_cannot_idiom")
+        marks += [name for name in names if holds(name, text)]
+    return marks
+
+
+def _i_speak(before: str, matched: str) -> bool:
+    if holds("en_i", before):
+        return True
+    if matched.startswith(("without", "there", "no way")):
+        return not holds("en_other", before)
+    return holds("en_elided", before)
+
+
+def _lacks(text: str, tools: Sequence[ToolSpec]) -> bool:
+    """Whether the speaker denies having what a declared tool gives."""
+    if holds("conditional", text) or holds("reported", text):
+        return False
+    return (holds("lacks_en", text) or holds("lacks_zh", text)) and does_one_of(tools, text)
+
+
+# --- handing over
+
+_TOLD = ("told_to_act", "own_means")
+"""Told to do it, told to use their own means: handing over if a declared tool does just that."""
+
+
+def _handing_over(text: str, tools: Sequence[ToolSpec]) -> list[str]:
+    marks = []
+    wants_a_value = holds("asks_value", text) and not holds("source_noun", text)
+    if holds("give_back", text) and not holds("polish", text) and not wants_a_value:
+        marks.append("give_back")
+    by_hand_en = holds("yourself_en", text) and holds("by_hand_en", text)
+    if holds("yourself_zh", text) or by_hand_en:
+        marks.append("yourself")
+    looked_up_zh = holds("elsewhere_zh", text) and holds("to_look_zh", text)
+    if looked_up_zh or holds("elsewhere_en", text):
+        marks.append("elsewhere")
+    told = any(holds(f"{name}_{lang}", text) for name in _TOLD for lang in ("zh", "en"))
+    if not marks and told and not holds("conditional", text) and does_one_of(tools, text):
+        marks.append("tool_task")
+    return marks
+
+
+def does_one_of(tools: Sequence[ToolSpec], text: str) -> bool:
+    """Whether what a text is about is what one of the tools does."""
+    return any(spec.description and score(text, spec) >= 1 for spec in tools)
+
+
+# --- promises
+
+
+def _intent_zh(text: str) -> list[str]:
+    marks = []
+    for found in rule("intent_zh").finditer(text):
+        past = holds("zh_past", text[: found.start()])
+        if not past and not holds("not_intent_zh", text[: found.end()]):
+            marks.append("intent_zh")
+    if not marks and not holds("zh_if", text):
+        for found in rule("zh_at_once").finditer(text):
+            if holds("zh_open_act", text[found.end() :]) and not holds("zh_past", text):
+                marks.append("soon_zh")
+    if holds("explain_zh", text) and not holds("not_explain_zh", text):
+        marks.append("explain_zh")
+    if holds("plan_zh", text) or holds("step_zh", text):
+        marks.append("intent_plan")
+    if holds("zh_wait", text):
+        marks.append("wait_zh")
+    return marks
+
+
+def _intent_en(text: str) -> list[str]:
+    marks = []
+    if not holds("en_if", text):
+        if holds("intent_en", text) or holds("plan_en", text):
+            marks.append("intent_en")
+        elif holds("soon_en", text):
+            marks.append("soon_en")
+    if holds("doing_en", text):
+        marks.append("doing_en")
+    if holds("wait_en", text) and not holds("not_wait_en", text):
+        marks.append("wait_en")
+    return marks
