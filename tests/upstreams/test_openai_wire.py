@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chathands import limits
-from chathands.conversation import Role
+from chathands.conversation import Image, Message, Role
 from chathands.emulation.outcome import ChatMessage, ModelRequest, NativeCall, Text, Thinking
 from chathands.errors import (
     UpstreamAuthError,
@@ -312,3 +312,17 @@ def test_cuts_anywhere_in_the_bytes_change_nothing(step):
 def test_no_bytes_make_anything_but_pieces_or_errors_of_the_tree(raw, framed):
     with contextlib.suppress(UpstreamGarbage, UpstreamFailed):
         read(raw, framed=framed)
+
+
+def test_an_untouched_message_goes_out_with_its_pictures_and_names():
+    source = Message.user("看图", images=[Image("http://127.0.0.1/a.png")])
+    named = Message(Role.USER, "好", extra={"name": "anna"})
+    untouched = [ChatMessage(Role.USER, "看图\n[图片 1]", source=source)]
+    untouched += [ChatMessage(Role.USER, "好", source=m) for m in (named, Message.user("好"))]
+    body = request_body(
+        ModelRequest(tuple(untouched)), model="m", temperature=None, max_tokens=None
+    )
+    picture, name, plain = body["messages"]
+    assert [part["type"] for part in picture["content"]] == ["text", "image_url"]
+    assert name == {"role": "user", "content": "好", "name": "anna"}
+    assert plain == {"role": "user", "content": "好"}
