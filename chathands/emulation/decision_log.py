@@ -11,11 +11,22 @@ from collections.abc import Sequence
 from typing import Literal, TypedDict
 
 from chathands.conversation import Conversation, Role, Tag, ToolChoice, ToolSpec
-from chathands.emulation.outcome import Answer, Calls, ChatMessage, Outcome, ParsedReply, Retry
+from chathands.emulation.corrections import TABLE
+from chathands.emulation.outcome import (
+    Answer,
+    Calls,
+    ChatMessage,
+    Outcome,
+    ParsedReply,
+    Retry,
+)
 from chathands.emulation.phrases import sentences_of
 from chathands.emulation.review import stance_in
 from chathands.emulation.sizes import request_tokens, tokens
 from chathands.emulation.state import state_of
+
+_CORRECTED = frozenset(reason for _, reason in TABLE)
+"""A reply that only looks for tools is asked again too, without a correction."""
 
 PHRASE_CHARACTERS = 120
 """Of the sentence that shows the stance."""
@@ -101,10 +112,12 @@ class Decision(TypedDict):
     """Of a Retry or GiveUp."""
     detail: str
     """Of the reason: the field, the figure, the claim, the rule."""
+    basis: str | None
+    """What a Retry rests on: a `Basis`."""
     correction: int
     """Corrections asked in this turn, the one that follows this reply included."""
     firmness: int
-    """How firm the correction that follows is worded, from 1; 0 when none follows."""
+    """How firmly the correction that follows is worded, from 1; 0 when none follows."""
     corrections_left: int
 
 
@@ -172,6 +185,7 @@ def decision(
 ) -> Decision:
     """The event of one judged reply. `correction` counts the one that a Retry has just written."""
     plain = isinstance(outcome, Answer | Calls)
+    corrects = isinstance(outcome, Retry) and outcome.reason in _CORRECTED
     return {
         "event": "decision",
         "asked": asked_with,
@@ -196,8 +210,9 @@ def decision(
         "outcome": type(outcome).__name__,  # type: ignore[typeddict-item]
         "reason": None if plain else outcome.reason.value,
         "detail": "" if plain else outcome.detail,
+        "basis": outcome.basis.value if isinstance(outcome, Retry) else None,
         "correction": correction,
-        "firmness": correction if isinstance(outcome, Retry) else 0,
+        "firmness": correction if corrects else 0,
         "corrections_left": corrections_left,
     }
 
