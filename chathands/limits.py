@@ -24,3 +24,6 @@ JSON_DEPTH = 64
 
 MAX_CALLS = 32
 """Calls read from one reply; more is a runaway list."""
+
+CONTRACT_SHARE = 0.35
+"""Of an upstream's context, for the contract: a hundred tools must leave room for the talk."""

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from chathands.agent import fallback, memory, suspension
-from chathands.agent.deadline import run_seconds
 from chathands.agent.events import (
     Declined,
     Finished,
@@ -93,15 +92,14 @@ class Agent:
         """The model's name; empty when there is none."""
         self.local = False
         """Whether it runs on this machine: one run at a time."""
+        model: Upstream | None = None
         if isinstance(upstream, ChatHandsError):
             self._no_model = upstream
         else:
+            model = upstream
             self._runner = Runner(upstream, executor, settings)
             self.model, self.local = upstream.name, upstream.local
-        seconds = run_seconds(settings, local=self.local)
-        self._opening = Opening(
-            registry, store, settings, policy, seconds=seconds, model=self.model
-        )
+        self._opening = Opening(registry, store, settings, policy, model)
         self._locks = KeyedLocks()
         self._cancelled: OrderedDict[str, str] = OrderedDict()
         self._waiting_traces: dict[str, RunTrace] = {}

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from chathands.agent import memory
-from chathands.agent.deadline import Deadline
+from chathands.agent.deadline import Deadline, run_seconds
 from chathands.agent.events import OnEvent, Question
 from chathands.agent.prompts import FILES_SHOWN, persona, question_head, question_text
 from chathands.agent.run import Run
@@ -18,9 +18,11 @@ from chathands.agent.trace import RunTrace
 from chathands.agent.turns import TurnSetup
 from chathands.conversation import Message, ToolSpec
 from chathands.emulation.outcome import ModelRequest
+from chathands.limits import CONTRACT_SHARE
 from chathands.settings import Settings
 from chathands.store import Store, SuspendedRow
 from chathands.toolbox import Caller, FileRoots, Policy, Registry, RunScope
+from chathands.upstreams.base import Upstream
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +31,7 @@ FILE_PARAMETER = "file_path"
 
 
 class Opening:
-    """Makes runs. `seconds` is what one is given, `model` the name that traces show."""
+    """Makes runs for a model, or for none. `seconds` is what one is given."""
 
     def __init__(
         self,
@@ -37,16 +39,15 @@ class Opening:
         store: Store,
         settings: Settings,
         policy: Policy,
-        *,
-        seconds: float,
-        model: str,
+        upstream: Upstream | None,
     ) -> None:
         self._registry = registry
         self._store = store
         self._settings = settings
         self._policy = policy
-        self._model = model
-        self.seconds = seconds
+        self._model = upstream.name if upstream else ""
+        self._contract_budget = int(upstream.context * CONTRACT_SHARE) if upstream else None
+        self.seconds = run_seconds(settings, local=upstream is not None and upstream.local)
 
     def trace(self, run_id: str, question: Question, *, goes_on: bool = False) -> RunTrace:
         caller = question.caller
@@ -175,4 +176,9 @@ class Opening:
 
     def _setup(self, fence: str) -> TurnSetup:
         language = self._settings.model.language
-        return TurnSetup(language=language, fence=fence, persona=persona(language))
+        return TurnSetup(
+            language=language,
+            fence=fence,
+            persona=persona(language),
+            contract_budget=self._contract_budget,
+        )

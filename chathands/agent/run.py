@@ -295,7 +295,8 @@ class Runner:
                 return outcome, reader if invented else None
             if outcome.reason is Reason.UNBACKED_FIGURE:
                 reader = outcome.name
-            run.emit(Corrected(run.run_id, outcome.reason))
+            if outcome.reason is not Reason.SELECTION:  # looking for a tool is no fault
+                run.emit(Corrected(run.run_id, outcome.reason))
             request = turn.request()
 
     async def _listen(

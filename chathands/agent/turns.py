@@ -25,6 +25,7 @@ class TurnSetup:
     persona: str | None = None
     choice: ToolChoice = AUTO
     withdraw: Withdraw | None = None
+    contract_budget: int | None = None
 
     def build(self, conversation: Sequence[Message], tools: Sequence[ToolSpec]) -> Turn:
         return Turn(
@@ -37,6 +38,7 @@ class TurnSetup:
             persona=self.persona,
             fence=self.fence,
             withdraw=self.withdraw,
+            contract_budget=self.contract_budget,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -47,6 +49,7 @@ class TurnSetup:
             "persona": self.persona,
             "choice": [self.choice.kind, self.choice.name],
             "withdraw": self.withdraw,
+            "contract_budget": self.contract_budget,
         }
 
     @classmethod
@@ -59,4 +62,6 @@ class TurnSetup:
             persona=row["persona"],
             choice=ToolChoice(kind, name),
             withdraw=row["withdraw"],
+            # Traces and suspended runs from before there was one have none.
+            contract_budget=row.get("contract_budget"),
         )

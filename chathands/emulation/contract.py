@@ -8,10 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chathands.conversation import ToolSpec, as_specs, canonical_json
+from chathands.conversation import ToolExample, ToolSpec, as_specs, canonical_json
+from chathands.emulation.kinds import kind_of_tools
 from chathands.emulation.outcome import Language
-from chathands.emulation.prompts import wording
-from chathands.emulation.signature import one_line, parameter_lines
+from chathands.emulation.prompts import load, wording
+from chathands.emulation.signature import one_line, own_line, parameter_lines
+from chathands.schema import compile_schema
+
+FIND_TOOLS = "find_tools"
+"""The pseudo tool of a contract that does not list everything; see offer.py."""
 
 _AUDIENCES = ("everyone", "admin", "superuser")
 
@@ -33,15 +38,21 @@ def in_order(tools: Sequence[ToolSpec | Mapping[str, Any]]) -> tuple[ToolSpec, .
 
 
 def render_contract(
-    tools: Sequence[ToolSpec | Mapping[str, Any]], *, language: Language, persona: str | None = None
+    tools: Sequence[ToolSpec | Mapping[str, Any]],
+    *,
+    language: Language,
+    persona: str | None = None,
+    hidden: int = 0,
 ) -> str:
     """The contract for `tools`: rules, form, examples, tools, and last the persona.
 
-    Without tools, only the persona (or "").
+    `hidden` says how many tools are not listed but can be found; the list then ends in the tool
+    that finds them. Without tools, only the persona (or "").
     """
     specs = in_order(tools)
-    if not specs:
+    if not (specs or hidden):
         return persona or ""
+    listed = (*specs, find_tools(language, hidden)) if hidden else specs
     words = wording(language)["contract"]
     rules = "\n".join(f"{n}. {rule}" for n, rule in enumerate(words["rules"], 1))
     sections = [
@@ -52,13 +63,11 @@ def render_contract(
             part
             for part in (
                 words["examples_title"],
-                *_worked_examples(specs, words),
-                _chain_example(language),
+                *_examples(specs, language),
             )
             if part
         ),
-        f"{words['tools_title']}\n"
-        + "\n\n".join(_render_tool(spec, wording(language)["schema"]) for spec in specs),
+        f"{words['tools_title']}\n" + "\n\n".join(render_tool(spec, language) for spec in listed),
         words["closing"],
     ]
     if persona:
@@ -66,11 +75,41 @@ def render_contract(
     return "\n\n".join(section for section in sections if section)
 
 
-def _render_tool(spec: ToolSpec, words: Mapping[str, str]) -> str:
+def render_tool(spec: ToolSpec, language: Language) -> str:
+    """One tool as the contract lists it."""
     lines = [f"### {one_line(spec.name, 200)}"]
     if spec.description.strip():
-        lines.append(one_line(spec.description))
-    return "\n".join([*lines, *parameter_lines(spec.parameters, words)])
+        lines.append(own_line(spec.description))
+    return "\n".join([*lines, *parameter_lines(spec.parameters, wording(language)["schema"])])
+
+
+def find_tools(language: Language, hidden: int) -> ToolSpec:
+    """The pseudo tool; `hidden` is how many tools it can find."""
+    words = wording(language)["lookup"]
+    query = {"type": "string", "description": words["query"]}
+    return ToolSpec(
+        FIND_TOOLS,
+        words["description"].format(hidden=hidden),
+        {"type": "object", "properties": {"query": query}, "required": ["query"]},
+        "none",
+    )
+
+
+def _examples(specs: Sequence[ToolSpec], language: Language) -> list[str]:
+    """Worked examples with declared tools where there are any, else one of the tools' kind with a
+    tool for show; then the chain."""
+    words = wording(language)["contract"]
+    own = _worked_examples(specs, words)
+    chain = _chain_example(language)
+    if own:
+        return [*own, f"{words['chain_intro']}\n{chain}"]
+    kind = kind_of_tools(specs)
+    if kind is None:
+        return [f"{words['chain_intro']}\n{chain}"]
+    shown = load("examples")[kind][language]
+    block = render_block(shown["tool"], shown["parameters"])
+    example = words["example"].format(request=shown["request"], block=block)
+    return [f"{words['show_intro']}\n{example}", chain]
 
 
 def _worked_examples(specs: Sequence[ToolSpec], words: Mapping[str, Any]) -> list[str]:
@@ -81,7 +120,9 @@ def _worked_examples(specs: Sequence[ToolSpec], words: Mapping[str, Any]) -> lis
     """
     shared = [spec for spec in specs if spec.audience == "everyone"] or list(specs)
     shared.sort(key=lambda spec: spec.side_effect != "none")
-    found = [(spec.name, spec.examples[0]) for spec in shared if spec.examples]
+    found = [
+        (spec.name, example) for spec in shared if (example := _fitting_example(spec)) is not None
+    ]
     examples = []
     if found:
         name, example = found[0]
@@ -95,6 +136,20 @@ def _worked_examples(specs: Sequence[ToolSpec], words: Mapping[str, Any]) -> lis
         words["example"].format(request=one_line(request), block="\n".join(blocks))
         for request, blocks in examples
     ]
+
+
+def _fitting_example(spec: ToolSpec) -> ToolExample | None:
+    """The tool's first example whose arguments its schema takes as they stand.
+
+    Choices are filled in from the settings (which robots there are), so an example can be about
+    something that is not there; a model copies what it is shown.
+    """
+    schema = compile_schema(spec.parameters)
+    for example in spec.examples:
+        checked = schema.check(example.arguments)
+        if example.request.strip() and not checked.problems and not checked.repairs:
+            return example
+    return None
 
 
 def _chain_example(language: Language) -> str:
@@ -119,7 +174,6 @@ def _chain_example(language: Language) -> str:
     last = result(len(first) + 1, words["chain_second"], words["chain_second_result"])
     return "\n".join(
         [
-            words["chain_intro"],
             f"{words['user']}{words['chain_request']}",
             words["you"],
             *(call(entry) for entry in first),

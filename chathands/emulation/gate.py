@@ -9,7 +9,17 @@ import re
 from collections.abc import Callable
 
 from chathands.conversation import ToolCall
-from chathands.emulation.outcome import CallReady, Event, TextDelta
+from chathands.emulation.outcome import (
+    Answer,
+    CallReady,
+    Calls,
+    Event,
+    Outcome,
+    ParsedReply,
+    Reason,
+    Retry,
+    TextDelta,
+)
 from chathands.emulation.refusal import says_nothing, stance_of
 from chathands.limits import HOLD_CHARACTERS
 
@@ -17,6 +27,9 @@ _SENTENCE_END = re.compile(r"[。！？!?\n]|[.]\s")
 _MAY_BE_MARK = re.compile(
     r"\s*(?:-|结果 ?(?:#|$)|结?$|Result ?(?:#|$)|R(?:e(?:s(?:u(?:lt?)?)?)?)?$)"
 )
+
+_AFTER_TEXT = (Reason.MISSED_CALL, Reason.BROKEN_CALL, Reason.TRUNCATED)
+"""Reasons that may retry when text has already left."""
 
 
 class Gate:
@@ -48,13 +61,16 @@ class Gate:
         self._suspect = False
         self._mute = False
         self._stuck = False
+        self._joint = False
         self.most_held = 0
 
-    def next_reply(self) -> None:
-        """A new reply begins. Once text has left, only calls of it may leave."""
+    def next_reply(self, *, goes_on: bool = False) -> None:
+        """A new reply begins. Once text has left, only calls of it may leave; unless it `goes_on`
+        from the one before, in which nothing was wrong."""
         self._held = ""
         self._opened = self._suspect = self._stuck = False
-        self._mute = bool(self.text)
+        self._mute = bool(self.text) and not goes_on
+        self._joint = goes_on and bool(self.text)
 
     def hold_reply(self) -> None:
         """Let nothing more of this reply out before it is whole."""
@@ -101,6 +117,25 @@ class Gate:
                 events.append(CallReady(call))
         return events
 
+    def committed(self, outcome: Outcome, parsed: ParsedReply) -> Outcome:
+        """What is left of an outcome, seeing what has left."""
+        if self.calls:
+            left = {call.id for call in self.calls}
+            more = outcome.calls if isinstance(outcome, Calls) else ()
+            calls = (*self.calls, *(call for call in more if call.id not in left))
+            broken = outcome.broken if isinstance(outcome, Calls) else parsed.broken
+            return Calls(parsed.text, calls, broken)
+        if not self.text:
+            return outcome
+        if isinstance(outcome, Retry) and outcome.reason not in _AFTER_TEXT:
+            if outcome.reason is Reason.UNCONFIRMED:
+                return Calls(self.text, parsed.calls, parsed.broken)
+            return Answer(self.text)
+        if isinstance(outcome, Answer) and self._mute:
+            # Only calls of a second reply may leave; its text would contradict what is out.
+            return Answer(self.text)
+        return outcome
+
     def _release(self, *, whole: bool) -> list[Event]:
         if not whole and not self._opened:
             return []
@@ -111,8 +146,12 @@ class Gate:
             if _MAY_BE_MARK.match(text, line):
                 text, self._held = text[:line], text[line:]
         text = self._clean(text)
+        if self._joint:
+            text = text.lstrip()
         if not text:
             return []
+        if self._joint:
+            text, self._joint = f"\n\n{text}", False
         self._opened = True
         self.text += text
         return [TextDelta(text)]

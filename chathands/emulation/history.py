@@ -79,13 +79,16 @@ def project(
     language: Language,
     persona: str | None = None,
     fence: str | None = None,
+    offered: Sequence[ToolSpec] | None = None,
+    hidden: int = 0,
 ) -> tuple[ChatMessage, ...]:
     """The plain messages of a request; user and assistant alternate after the system message.
 
-    `tools=None` declares those of the history. `fence` is the run's random token around results;
-    without one it is derived from the head of the conversation. With neither tools nor tool
-    history the messages come out as they are, the persona before them: not even their roles are
-    put in order, and each brings its `source` along for what plain text cannot say.
+    `tools=None` declares those of the history; `offered` are those the contract lists where it does
+    not list all, `hidden` how many more can be looked up. `fence` is the run's random token around
+    results; without one it is derived from the head of the conversation. With neither tools nor
+    tool history the messages come out as they are, the persona before them: not even their roles
+    are put in order, and each brings its `source` along for what plain text cannot say.
     """
     specs = declared_tools(conversation, tools)
     if not specs and not has_tool_history(conversation):
@@ -98,7 +101,8 @@ def project(
     background = [persona or "", *(message.text for message in conversation[:lead])]
     background_text = "\n\n".join(text for text in background if text.strip()) or None
     if specs:
-        system = render_contract(specs, language=language, persona=background_text)
+        listed = specs if offered is None else offered
+        system = render_contract(listed, language=language, persona=background_text, hidden=hidden)
     else:
         nothing = wording(language)["contract"]["no_tools"]
         system = f"{nothing}\n\n{background_text}" if background_text else nothing

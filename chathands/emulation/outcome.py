@@ -95,6 +95,8 @@ class Reason(StrEnum):
     EMPTY = "empty"
     UNBACKED_CLAIM = "unbacked_claim"
     UNBACKED_FIGURE = "unbacked_figure"
+    SELECTION = "selection"
+    """Not a fault: the reply looked for tools, and the next request holds what was found."""
 
 
 class Basis(StrEnum):

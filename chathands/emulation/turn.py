@@ -20,7 +20,6 @@ from typing import Any, Literal
 from chathands.conversation import (
     Conversation,
     Message,
-    SideEffect,
     Tag,
     ToolCall,
     ToolChoice,
@@ -28,17 +27,18 @@ from chathands.conversation import (
     canonical_json,
 )
 from chathands.emulation.claims import has_results
-from chathands.emulation.contract import render_block
+from chathands.emulation.contract import FIND_TOOLS, render_block
 from chathands.emulation.corrections import correction, rule_for
 from chathands.emulation.decision_log import Decision, asked, decision, stance_row
+from chathands.emulation.doubt import Doubt
 from chathands.emulation.gate import Gate
 from chathands.emulation.history import derived_fence, project
 from chathands.emulation.marks import clean_call, without_marks, without_wrapping
 from chathands.emulation.native import NativeCalls
+from chathands.emulation.offer import Offer
 from chathands.emulation.outcome import (
     Answer,
     Basis,
-    BrokenCall,
     CallReady,
     Calls,
     ChatMessage,
@@ -72,8 +72,8 @@ from chathands.emulation.state import (
 )
 from chathands.limits import MAX_CORRECTIONS
 
-_AFTER_TEXT = (Reason.MISSED_CALL, Reason.BROKEN_CALL, Reason.TRUNCATED)
-"""Reasons that may retry when text has already left."""
+_FREE = ("auto", "required")
+"""Choices under which a reply may look for tools."""
 
 
 class Turn:
@@ -81,7 +81,9 @@ class Turn:
 
     `tools=None` declares the tools of the history; `[]` declares none. `choice` is relaxed to auto
     once its call has a result in this run. `withdraw` tells the model that tools are over.
-    `reviews` are the optional reviews that are on; by default all but `ungrounded` under commit
+    `contract_budget` is how many estimated tokens the contract may take; of a toolbox that needs
+    more it lists what fits the question best, and the model can look for the rest. `reviews` are
+    the optional reviews that are on; by default all but `ungrounded` under commit
     `finish`, none under `stream`. `fence` is the run's random token around results.
 
     Raises ValueError for a mode that is not there yet and for a named tool that is not declared.
@@ -102,12 +104,12 @@ class Turn:
         max_corrections: int = MAX_CORRECTIONS,
         fence: str | None = None,
         withdraw: Literal["last_round", "deadline"] | None = None,
+        contract_budget: int | None = None,
     ) -> None:
         if mode != "emulated":
             raise ValueError(f"mode {mode!r} is not available yet; use 'emulated'")
         self._given: tuple[Message, ...] = tuple(conversation)
         self._specs = declared_tools(self._given, tools)
-        self._by_name = {spec.name: spec for spec in self._specs}
         self._language: Language = language
         self._streams = commit == "stream"
         self._persona = persona
@@ -122,6 +124,8 @@ class Turn:
             if withdraw
             else effective_choice(ToolChoice.of(choice), self._given, self._specs)
         )
+        self._offer = Offer(self._specs, self._given, contract_budget, language)
+        self._doubt = Doubt(self._specs, self._choice, reviews)
         self._transcript: list[Message] = []
         self.log: list[Decision] = []
         """One JSON-safe event per decision, for traces."""
@@ -146,9 +150,9 @@ class Turn:
 
     @property
     def transcript(self) -> tuple[Message, ...]:
-        """What this turn adds to the conversation, in order: our notices, rejected replies with
-        their corrections, the accepted reply, and behind it one notice that answers broken
-        siblings of its calls as failed."""
+        """What this turn adds to the conversation, in order: our notices, lookups of tools with
+        what they found, rejected replies with their corrections, the accepted reply, and behind it
+        notices: what its lookups found, and one that answers broken siblings of its calls."""
         return tuple(self._transcript)
 
     @property
@@ -174,6 +178,8 @@ class Turn:
             language=self._language,
             persona=self._persona,
             fence=self._fence,
+            offered=self._offer.listed,
+            hidden=self._offer.hidden,
         )
         self._messages = messages
         return ModelRequest(messages)
@@ -206,20 +212,28 @@ class Turn:
         self._tail += self._pass_on([*events, *last])
         if self._scanner.retracted and not self._gate.reply_opened:
             self._gate.hold_instead(parsed.text)
-        parsed = self._cleaned(parsed)
-        asked_with = asked(self._so_far, self._specs, self._choice, self._messages)
-        outcome = review_reply(
-            parsed, self._specs, self._choice, self._so_far, reviews=self._reviews
-        )
+        parsed = read = self._cleaned(parsed)
+        asked_with = asked(self._so_far, self._offer.shown, self._choice, self._messages)
+        lookups = self._offer.lookups_in(read.calls) if self._choice.kind in _FREE else ()
+        if lookups:
+            parsed = replace(read, calls=tuple(call for call in read.calls if call not in lookups))
+        if lookups and not parsed.calls and not self._gate.calls:
+            outcome = self._looked_up(parsed, lookups, may_retry=may_retry)
+        else:
+            outcome = review_reply(
+                parsed, self._specs, self._choice, self._so_far, reviews=self._reviews
+            )
         if isinstance(outcome, Calls):
-            outcome = self._confirmed(outcome)
-        outcome = self._committed(outcome, parsed)
-        if isinstance(outcome, Retry):
-            outcome = self._retry_or_end(outcome, parsed, may_retry=may_retry)
+            outcome = self._doubt.confirmed(outcome, some_left=bool(self._gate.calls))
+        if outcome.reason is not Reason.SELECTION:
+            if self._streams:
+                outcome = self._gate.committed(outcome, parsed)
+            if isinstance(outcome, Retry):
+                outcome = self._retry_or_end(outcome, parsed, may_retry=may_retry)
         self.log.append(
             decision(
                 outcome,
-                parsed,
+                read,
                 asked_with,
                 stance=stance_row(parsed.text, self._specs, self._given),
                 characters=sum(len(piece) for piece in self._raw),
@@ -229,10 +243,10 @@ class Turn:
             )
         )
         if isinstance(outcome, Retry):
-            self._begin_reply()
+            self._begin_reply(goes_on=outcome.reason is Reason.SELECTION)
             return outcome
         self._ended = True
-        return self._accept(outcome) if isinstance(outcome, Answer | Calls) else outcome
+        return self._accept(outcome, lookups) if isinstance(outcome, Answer | Calls) else outcome
 
     # --- beginning
 
@@ -246,12 +260,13 @@ class Turn:
             return
         if self._given and is_notice(self._given[-1], kind):
             return
-        self._transcript.append(notice(self._language, kind, name=self._choice.name))
+        said = notice(self._language, kind, name=self._choice.name)
+        self._transcript.append(self._offer.with_listing(said, self._choice.name))
 
-    def _begin_reply(self) -> None:
+    def _begin_reply(self, *, goes_on: bool = False) -> None:
         earlier = calls_of(self._given)
         self._scanner = Scanner(
-            self._specs,
+            self._offer.readable,
             position=len(earlier),
             taken={call.id for call in earlier},
             thinking=self._thinking,
@@ -260,7 +275,7 @@ class Turn:
         self._raw: list[str] = []
         self._native = NativeCalls()
         self._thought = ""
-        self._gate.next_reply()
+        self._gate.next_reply(goes_on=goes_on)
 
     # --- reading
 
@@ -286,59 +301,16 @@ class Turn:
     # --- judging
 
     def _may_pass(self, call: ToolCall) -> bool:
-        """Whether a streamed call may leave before its reply is whole."""
-        choice = self._choice
-        if choice.kind == "none" or (choice.kind == "named" and call.name != choice.name):
-            return False
-        if self._reviews & {Reason.UNGROUNDED, Reason.UNBACKED_FIGURE}:
-            return False
-        return not self._is_doubtful(call)
+        return self._doubt.may_pass(call) and not self._offer.lookups_in([call])
 
-    def _is_doubtful(self, call: ToolCall) -> bool:
-        """A call whose reading should be confirmed before it runs."""
-        effect = self._effect_of(call)
-        if effect == "unknown":
-            return call.confidence == "recovered"
-        if effect == "local" and Reason.UNCONFIRMED in self._reviews:
-            return call.confidence != "strict"
-        return False
-
-    def _effect_of(self, call: ToolCall) -> SideEffect:
-        spec = self._by_name.get(call.name)
-        return spec.side_effect if spec is not None else "unknown"
-
-    def _confirmed(self, outcome: Calls) -> Outcome:
-        doubtful = [call for call in outcome.calls if self._is_doubtful(call)]
-        if not doubtful:
-            return outcome
-        sure = tuple(call for call in outcome.calls if call not in doubtful)
-        if sure:
-            broken = [BrokenCall(Reason.UNCONFIRMED, "", call.name) for call in doubtful]
-            return replace(outcome, calls=sure, broken=(*outcome.broken, *broken))
-        if self._gate.calls:
-            return outcome
-        return Retry(Reason.UNCONFIRMED, name=doubtful[0].name)
-
-    def _committed(self, outcome: Outcome, parsed: ParsedReply) -> Outcome:
-        """What the commit rule leaves of an outcome."""
-        if not self._streams:
-            return outcome
-        if self._gate.calls:
-            left = {call.id for call in self._gate.calls}
-            more = outcome.calls if isinstance(outcome, Calls) else ()
-            calls = (*self._gate.calls, *(call for call in more if call.id not in left))
-            broken = outcome.broken if isinstance(outcome, Calls) else parsed.broken
-            return Calls(parsed.text, calls, broken)
-        if not self._gate.text:
-            return outcome
-        if isinstance(outcome, Retry) and outcome.reason not in _AFTER_TEXT:
-            if outcome.reason is Reason.UNCONFIRMED:
-                return Calls(self._gate.text, parsed.calls, parsed.broken)
-            return Answer(self._gate.text)
-        if isinstance(outcome, Answer) and self._gate.muted:
-            # Only calls of a second reply may leave; its text would contradict what is out.
-            return Answer(self._gate.text)
-        return outcome
+    def _looked_up(
+        self, parsed: ParsedReply, lookups: Sequence[ToolCall], *, may_retry: bool
+    ) -> Retry:
+        """A reply that only looks for tools: answered, as often as that helps."""
+        if not (may_retry and self._offer.may_look_up):
+            return Retry(Reason.UNKNOWN_TOOL, name=FIND_TOOLS)
+        self._transcript += self._offer.exchange(parsed.text, lookups)
+        return Retry(Reason.SELECTION, self._offer.query_of(lookups), FIND_TOOLS)
 
     def _retry_or_end(self, retry: Retry, parsed: ParsedReply, *, may_retry: bool) -> Outcome:
         raw = "".join(self._raw).strip()
@@ -366,8 +338,9 @@ class Turn:
             forced=self._choice.name,
             block=block,
         )
+        said = Message.user(text, tag=Tag.CORRECTION)
         self._transcript.append(Message.assistant(raw, tag=Tag.REJECTED))
-        self._transcript.append(Message.user(text, tag=Tag.CORRECTION))
+        self._transcript.append(self._offer.with_listing(said, retry.name))
         self._corrections += 1
         self._asked[retry.reason] += 1
 
@@ -377,7 +350,7 @@ class Turn:
         if reason is Reason.UNGROUNDED:
             return Calls(parsed.text, parsed.calls, parsed.broken)
         if reason is Reason.UNCONFIRMED:
-            effects = {self._effect_of(call) for call in parsed.calls}
+            effects = {self._doubt.effect_of(call) for call in parsed.calls}
             if again or "local" not in effects:
                 return Calls(parsed.text, parsed.calls, parsed.broken)
         forced = self._choice.kind in ("required", "named")
@@ -393,7 +366,7 @@ class Turn:
         self._transcript.append(Message.assistant(raw, tag=Tag.REJECTED))
         return GiveUp(reason, self._gate.text or parsed.text, retry.detail)
 
-    def _accept(self, outcome: Answer | Calls) -> Answer | Calls:
+    def _accept(self, outcome: Answer | Calls, lookups: Sequence[ToolCall]) -> Answer | Calls:
         calls = outcome.calls if isinstance(outcome, Calls) else ()
         text = outcome.text
         if self._streams:
@@ -402,6 +375,7 @@ class Turn:
             outcome = replace(outcome, text=self._gate.text)
             text = "" if self._gate.muted and calls else self._gate.text
         self._transcript.append(Message.assistant(text, calls))
+        self._transcript += self._offer.beside(calls, lookups)
         if isinstance(outcome, Calls) and outcome.broken:
             told = [(b.name or "?", b.detail or b.reason.value) for b in outcome.broken]
             self._transcript.append(siblings_notice(self._language, told))

@@ -24,6 +24,7 @@ from chathands.emulation import (
     Turn,
 )
 from chathands.errors import UpstreamAuthError, UpstreamBusy, UpstreamError, UpstreamTimeout
+from chathands.limits import CONTRACT_SHARE
 from chathands.protocols.openai import ChatRequest, ChunkEncoder, completion, error_body
 from chathands.upstreams.base import Upstream, Usage
 
@@ -145,6 +146,7 @@ class Exchange:
             language=self.language,
             commit=commit,
             reviews=frozenset(),  # a client's tools and figures are the client's to judge
+            contract_budget=int(self.upstream.context * CONTRACT_SHARE),
         )
 
     def _model_request(self, turn: Turn) -> ModelRequest:

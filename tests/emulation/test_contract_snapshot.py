@@ -5,14 +5,16 @@ After a wanted change: `python -m tests.emulation.test_contract_snapshot` writes
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from chathands.conversation import Message, Status, ToolCall, ToolExample, ToolResult, ToolSpec
 from chathands.emulation import Reason, Retry, Turn
+from chathands.emulation.contract import render_block
 from chathands.emulation.corrections import correction
-from chathands.emulation.outcome import Language
+from chathands.emulation.outcome import Language, Text
 from chathands.emulation.prompts import wording
 from chathands.emulation.state import State
 
@@ -35,6 +37,36 @@ SEND = ToolSpec(
     "outward",
 )
 TOOLS = [READ, SEND]
+RICH = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string", "minLength": 1, "maxLength": 80, "examples": ["a.xlsx"]},
+        "limit": {"type": ["int", "null"], "minimum": 1, "maximum": 200, "default": 20},
+        "ratio": {"type": "float", "exclusiveMinimum": 0, "multipleOf": 0.5},
+        "how": {"enum": ["sum", "mean"], "default": "sum"},
+        "where": {
+            "type": "array",
+            "minItems": 1,
+            "uniqueItems": True,
+            "items": {
+                "type": "object",
+                "properties": {"column": {"type": "string"}, "value": {}},
+                "required": ["column"],
+            },
+        },
+        "out": {
+            "anyOf": [
+                {"type": "object", "properties": {"file": {"type": "string"}}},
+                {"type": "object", "properties": {"url": {"type": "string", "format": "uri"}}},
+                {"type": "null"},
+            ]
+        },
+        "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+        "code": {"type": "string", "pattern": "^[A-Z]+$", "deprecated": True},
+    },
+    "required": ["path", "where"],
+    "additionalProperties": False,
+}
 
 
 def run_of(language: Language) -> str:
@@ -60,7 +92,7 @@ def run_of(language: Language) -> str:
 
 def corrections_of(language: Language) -> str:
     lines = []
-    for reason in Reason:
+    for reason in (reason for reason in Reason if reason is not Reason.SELECTION):
         for state in State:
             for level in (0, 1):
                 text = correction(
@@ -78,7 +110,21 @@ def corrections_of(language: Language) -> str:
     return "\n\n".join([*lines, *notices]) + "\n"
 
 
-MADE = {"run": run_of, "corrections": corrections_of}
+def lookup_of(language: Language) -> str:
+    """A contract that lists only a part, every kind of schema in it, and what a lookup answers."""
+    plain = [ToolSpec(f"query_{n}", f"查询第 {n} 类 / query of kind {n}") for n in range(40)]
+    specs = [replace(READ, examples=(), parameters=RICH), *plain]
+    turn = Turn([Message.user("read_table")], specs, language=language, contract_budget=1400)
+    contract = turn.request().messages[0].content
+    texts = [contract[contract.index("demo_") - 200 :]]
+    for query in ("query kind 31", "zzz"):
+        turn.feed(Text(render_block("find_tools", {"query": query})))
+        turn.finish("stop")
+        texts.append(turn.request().messages[-1].content)
+    return "\n\n".join(texts) + "\n"
+
+
+MADE = {"run": run_of, "corrections": corrections_of, "lookup": lookup_of}
 
 
 @pytest.mark.parametrize("kind", MADE)

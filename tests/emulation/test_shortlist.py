@@ -1,0 +1,177 @@
+"""Which tools are listed when not all fit, and that the right one is among them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.contract import in_language, read_lines
+from chathands.conversation import Message, Status, Tag, ToolCall, ToolExample, ToolResult, ToolSpec
+from chathands.emulation.contract import render_contract, render_tool
+from chathands.emulation.offer import offered_tools
+from chathands.emulation.outcome import Language
+from chathands.emulation.shortlist import rank, scores, stem
+from chathands.emulation.sizes import tokens
+
+DATA = Path(__file__).parents[2] / "benchmarks" / "data"
+BUDGET = int(0.35 * 8192)
+
+
+def office(language: Language) -> list[ToolSpec]:
+    rows = read_lines(DATA / "shortlist_tools.jsonl")
+    return [ToolSpec(**in_language(row, language)) for row in rows]
+
+
+def tool(name: str, description: str = "", **properties: Any) -> ToolSpec:
+    return ToolSpec(name, description, {"type": "object", "properties": properties}, "none")
+
+
+def names(specs: Any) -> list[str]:
+    return [spec.name for spec in specs]
+
+
+MANY = [tool(f"tool_{n:02}", f"处理第 {n} 类单据，登记、核对、归档") for n in range(60)]
+RAIN = tool("get_weather", "查询城市天气")
+MAIL = tool("send_mail", "Send an email")
+
+
+@pytest.mark.parametrize("spoken", ["zh", "en"])
+@pytest.mark.parametrize("told", ["zh", "en"])
+def test_the_right_one_of_a_hundred_tools_is_near_the_top(spoken, told):
+    specs = office(told)
+    rows = [
+        row
+        for row in read_lines(DATA / "shortlist_requests.jsonl")
+        if row["language"] == spoken and row["part"] in ("tune", "held")
+    ]
+    assert len(rows) >= 120
+    places = [names(rank(specs, row["request"])).index(row["tool"]) + 1 for row in rows]
+    assert sum(place <= 12 for place in places) / len(places) >= 0.97
+
+
+@pytest.mark.parametrize(
+    ("text", "best"),
+    [
+        ("明天要带伞吗", "get_weather"),
+        ("Will it rain?", "get_weather"),
+        ("给客户写封信", "send_mail"),
+        ("emailing the client", "send_mail"),
+        ("sendMail to Bob", "send_mail"),
+        ("SEND_MAIL", "send_mail"),
+    ],
+)
+def test_words_meet_in_both_languages_and_any_form(text, best):
+    assert rank([*MANY, RAIN, MAIL], text)[0].name == best
+
+
+def test_everything_a_tool_says_counts():
+    specs = [
+        *MANY,
+        tool("a", "x", vessel={"type": "string"}),
+        tool("b", "x", q={"type": "string", "description": "哪一条运河"}),
+        tool("c", "x", q={"enum": ["pelican", "stork"]}),
+        tool("d", "x", q={"type": "array", "items": {"properties": {"harbour": {}}}}),
+        ToolSpec("e", "x", examples=(ToolExample("把灯塔点亮", {}),)),
+    ]
+    for text, best in (
+        ("which vessel", "a"),
+        ("运河在哪", "b"),
+        ("any pelicans?", "c"),
+        ("harbours", "d"),
+        ("灯塔怎么样了", "e"),
+    ):
+        assert rank(specs, text)[0].name == best, text
+
+
+def test_forms_of_a_word_share_a_stem():
+    for forms in (("send", "sends", "sending"), ("query", "queries"), ("file", "files", "filing")):
+        assert len({stem(form) for form in forms}) == 1, forms
+    assert stem("address") == "address"
+
+
+@given(st.text(max_size=60), st.lists(st.text(max_size=20), max_size=4))
+def test_any_text_ranks_all_tools_once(text, descriptions):
+    specs = [tool(f"t{n}", description) for n, description in enumerate(descriptions)]
+    ranked = rank(specs, text)
+    assert sorted(names(ranked)) == sorted(names(specs))
+    assert names(rank(specs, text)) == names(ranked)
+
+
+def test_nothing_in_common_keeps_the_order():
+    assert names(rank(MANY, "zzz")) == names(MANY)
+    assert scores([], (("x", 1.0),)) == []
+
+
+def test_a_contract_that_fits_lists_everything():
+    assert offered_tools(MANY, [Message.user("q")], 100_000, "zh") is None
+
+
+@pytest.mark.parametrize("budget", [900, 1500, BUDGET])
+@pytest.mark.parametrize("language", ["zh", "en"])
+def test_the_contract_stays_in_its_budget(budget, language):
+    specs = office(language)
+    chosen = offered_tools(specs, [Message.user("查一下库存，再发邮件")], budget, language)
+    assert chosen
+    text = render_contract(chosen, language=language, hidden=len(specs) - len(chosen))
+    assert tokens(text) <= budget or len(chosen) == 1
+    left = budget - tokens(text)
+    rest = [spec for spec in specs if spec not in chosen]
+    if len(chosen) > 1:
+        assert left < max(tokens(render_tool(spec, language)) for spec in rest) + 120
+
+
+def test_a_tool_too_large_to_list_does_not_keep_others_out():
+    huge = tool("weather_archive", "天气 " + "很长的说明" * 2000)
+    chosen = offered_tools([huge, RAIN, *MANY], [Message.user("天气怎么样")], 1800, "zh")
+    assert chosen is not None
+    assert "get_weather" in names(chosen)
+
+
+def used(spec: ToolSpec) -> list[Message]:
+    call = ToolCall("c1", spec.name, {})
+    result = ToolResult("c1", spec.name, Status.OK, "好")
+    return [Message.assistant("", [call]), Message.tool(result), Message.assistant("好了")]
+
+
+def test_what_was_used_before_stays_listed():
+    last = MANY[-1]
+    talk = [Message.user("归档"), *used(last), Message.user("天气怎么样")]
+    chosen = offered_tools([*MANY, RAIN], talk, 1500, "zh")
+    assert chosen is not None
+    assert len(chosen) < 25
+    assert {last.name, "get_weather"} <= set(names(chosen))
+
+
+def test_the_question_before_counts_a_little():
+    talk = [Message.user("给客户发一封邮件"), Message.assistant("好"), Message.user("再来一次")]
+    chosen = offered_tools([*MANY, RAIN, MAIL], talk, 1500, "zh")
+    assert chosen is not None
+    assert "send_mail" in names(chosen)
+
+
+def test_the_list_is_the_same_in_every_round_of_a_run():
+    start = [Message.user("天气怎么样")]
+    specs = [*MANY, RAIN, MAIL]
+    first = offered_tools(specs, start, 1500, "zh")
+    rounds = [*start, *used(RAIN)[:2]]
+    assert offered_tools(specs, rounds, 1500, "zh") == first
+    found = Message.user(f"找到：\n\n{render_tool(MAIL, 'zh')}", tag=Tag.NOTICE)
+    call = ToolCall("c2", "send_mail", {})
+    rounds += [Message.assistant("x", tag=Tag.NOTICE), found, Message.assistant("", [call])]
+    assert offered_tools(specs, rounds, 1500, "zh") == first
+
+
+def test_the_benchmark_data_is_whole():
+    known = {row["name"] for row in read_lines(DATA / "shortlist_tools.jsonl")}
+    rows = read_lines(DATA / "shortlist_requests.jsonl")
+    assert len(known) == 100
+    for language in ("zh", "en"):
+        part = [row for row in rows if row["language"] == language]
+        assert {row["tool"] for row in part} == known
+        assert sum(row["words"] == "other" for row in part) * 2 >= len(part)
+    assert json.dumps(rows)
