@@ -1,4 +1,4 @@
-"""Calls in a contract block whose structure is written wrong and whose values are untouched."""
+"""Calls whose structure is written wrong and whose values are untouched."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ import json
 from random import Random
 from typing import Any
 
-from tests.fuzz.material import Call, block
+from tests.fuzz.material import Call
 
 _QUOTES = {"double": ('"', '"'), "single": ("'", "'"), "smart": ("“", "”"), "full": ("＂", "＂")}
+_AROUND = {
+    "contract": ("```json action\n", "\n```"),
+    "fence": ("```json\n", "\n```"),
+    "plain fence": ("```\n", "\n```"),
+    "tag": ("<tool_call>\n", "\n</tool_call>"),
+    "nothing": ("", ""),
+}
 
 
 class Careless:
@@ -16,6 +23,7 @@ class Careless:
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
+        self.around = rng.choice(("contract", "contract", *_AROUND))
         self.quotes = rng.choice(list(_QUOTES))
         self.bare_keys = rng.random() < 0.2
         self.colon = rng.choice((":", ":", "：", " : ", "=" if rng.random() < 0.2 else ":"))
@@ -30,8 +38,8 @@ class Careless:
         missing = rng.choice((0, 0, 0, 1, 2))
         for _ in range(missing):
             body = body.removesuffix("}")
-        text = block(body)
-        return text.removesuffix("```").rstrip() if rng.random() < 0.15 else text
+        start, end = _AROUND[self.around]
+        return start + body + ("" if rng.random() < 0.15 else end)
 
     def _string(self, text: str) -> str:
         start, end = _QUOTES[self.quotes]

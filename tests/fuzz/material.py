@@ -127,6 +127,13 @@ class Maker:
             lead += "\n"
         return dialect, lead, calls, lead + DIALECTS[dialect](calls)
 
+    def quoted(self) -> str:
+        """A faultless call inside something that says it is not meant."""
+        rng = self.rng
+        dialect = rng.choice(_QUOTABLE)
+        inner = DIALECTS[dialect]([self.call(PLAIN)])
+        return rng.choice(_MARKED)(inner) + rng.choice(("", "\n好的。", "\n\nThat is all."))
+
     def pieces(self, text: str) -> list[str]:
         """The text, cut anywhere."""
         count = min(len(text), self.rng.randint(0, 6))
@@ -257,3 +264,29 @@ _SEVERAL = {
     *("tool_calls", "invoke", "dsml", "function", "python"),
 }
 _ALONE = {"bare", "tool_calls", "python", "react"}
+_QUOTABLE = ("contract", "contract list", "json fence", "bare", "tool_call", "invoke", "function")
+
+
+def _lines_behind(mark: str) -> Callable[[str], str]:
+    return lambda inner: "\n".join(mark + line for line in inner.split("\n"))
+
+
+_MARKED: tuple[Callable[[str], str], ...] = (
+    _lines_behind("> "),
+    _lines_behind(">"),
+    lambda inner: f"````markdown\n{inner}\n````",
+    lambda inner: f"~~~~markdown\n{inner}\n~~~~",
+    lambda inner: f"<example>\n{inner}\n</example>",
+    lambda inner: f"<think>\n{inner}\n</think>\n好的。",
+    lambda inner: f"例如，一个调用是这样写的：\n{inner}",
+    lambda inner: f"举个例子：\n{inner}",
+    lambda inner: f"For example, a call looks like this:\n{inner}",
+    lambda inner: f"Here is an example of the format:\n{inner}",
+    lambda inner: f"我不会执行下面的调用：\n{inner}",
+    lambda inner: f"这个操作太危险，我拒绝运行：\n{inner}",
+    lambda inner: f"I will not run this:\n{inner}",
+    lambda inner: f"I refuse to execute the following call:\n{inner}",
+    lambda inner: f"你刚才发的是：\n{inner}",
+    lambda inner: f"You wrote earlier:\n{inner}",
+    lambda inner: f"文档里写着：\n{inner}",
+)

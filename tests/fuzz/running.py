@@ -18,6 +18,7 @@ TARGETS: dict[str, tuple[Callable[[Random], None], int]] = {
     "any text": (laws.made_up, 1800),
     "faultless calls": (laws.told, 700),
     "damaged blocks": (laws.damaged, 2000),
+    "shown calls": (laws.shown, 600),
     "cut replies": (laws.corpus_cut, 800),
     "schemas": (schemas.checked, 3000),
     "runs": (turns.any_run, 180),
