@@ -55,6 +55,7 @@ from chathands.emulation.prompts import wording
 from chathands.emulation.signature import one_line
 from chathands.emulation.state import (
     Tools,
+    continues_batch,
     declared_tools,
     has_tool_history,
     is_notice,
@@ -176,7 +177,7 @@ class _Projection:
         behind a remark of ours, system text and further calls of the same batch."""
         message = self._conversation[at]
         if message.role is Role.ASSISTANT:
-            return not message.calls
+            return not continues_batch(self._conversation, at)
         return message.tag is Tag.CORRECTION or is_question(self._conversation, at)
 
     def _plain(self, message: Message) -> None:
@@ -251,10 +252,10 @@ class _Projection:
         """The pending calls that get no result from here to the next reply; they stop waiting."""
         coming: set[str] = set()
         for message in self._conversation[at:]:
-            if message.role is Role.ASSISTANT:
-                break
             if message.result is not None:
                 coming.add(message.result.call_id)
+            elif message.role is Role.ASSISTANT:
+                break
         waiting = [n for n in self._pending if n not in self._answered]
         self._pending = [n for n in waiting if self._calls[n - 1].id in coming]
         return [n for n in waiting if n not in self._pending]

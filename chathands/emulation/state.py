@@ -180,7 +180,7 @@ def signs_of(conversation: Conversation) -> Iterator[Sign]:
             statuses.add(message.result.status)
             waiting.discard(message.result.call_id)
             continue
-        sign = None if message.calls and not statuses else _sign_at(conversation, at)
+        sign = None if continues_batch(conversation, at) else _sign_at(conversation, at)
         if sign is not None:
             yield from _group_sign(statuses, waiting)
             statuses.clear()
@@ -189,6 +189,15 @@ def signs_of(conversation: Conversation) -> Iterator[Sign]:
                 yield sign
         waiting.update(call.id for call in message.calls)
     yield from _group_sign(statuses, waiting)
+
+
+def continues_batch(conversation: Conversation, at: int) -> bool:
+    """Whether a message has more calls of the batch that the message before it began: some clients
+    write one assistant message for each of several parallel calls."""
+    if not at or not conversation[at].calls:
+        return False
+    before = conversation[at - 1]
+    return before.role is Role.ASSISTANT and before.result is None and bool(before.calls)
 
 
 def _sign_at(conversation: Conversation, at: int) -> Sign | None:

@@ -21,6 +21,7 @@ from chathands.conversation import (
     ToolResult,
     ToolSpec,
 )
+from chathands.emulation import parse_reply
 from chathands.emulation.contract import render_block
 from chathands.emulation.history import clean, project
 from chathands.emulation.state import State, declared_tools, notice, run_start, state_of
@@ -393,6 +394,30 @@ def build(kinds) -> list[list[Message]]:
     return sent
 
 
+words = st.text(max_size=6) | st.sampled_from(["```", '"', "\n```\n", "{}", "\u2028", "</x>"])
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | words,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(words, inner, max_size=2),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.dictionaries(words, values, max_size=3), min_size=1, max_size=3))
+def test_a_past_call_reads_as_the_call_it_was(given_arguments):
+    calls = [
+        ToolCall(f"c{n}", "get_weather", {**arguments, "n": n})
+        for n, arguments in enumerate(given_arguments)
+    ]
+    conversation = [Message.user("q"), Message.assistant("", calls)]
+    text = project(conversation, None, language="zh")[2].content
+    assert text == "\n".join(render_block(c.name, c.arguments) for c in calls)
+    read = parse_reply(text, declared_tools(conversation, None))
+    assert [(c.name, c.arguments, c.confidence) for c in read.calls] == [
+        (c.name, c.arguments, "strict") for c in calls
+    ]
+
+
 ids = st.sampled_from(["a", "b", "c"])
 any_call = st.builds(
     ToolCall, ids, st.sampled_from(["get_weather", "send_note", "无名"]), st.just({"x": "```"})
@@ -431,6 +456,25 @@ def test_any_list_of_messages_is_projected_in_alternating_roles(conversation, to
     assert state_of(conversation) in State
     cleaned = clean(conversation)
     assert clean(cleaned) == cleaned
+
+
+def is_question(message: Message) -> bool:
+    return message.role is Role.USER and message.tag is Tag.PLAIN
+
+
+def is_reply(message: Message) -> bool:
+    return message.role is Role.ASSISTANT and message.result is None
+
+
+@settings(max_examples=300)
+@given(st.lists(any_message.filter(lambda m: not is_question(m)), max_size=9))
+def test_whatever_comes_after_a_reply_leaves_the_requests_before_it_as_they_were(messages):
+    conversation = [Message.user("q"), *messages]
+    whole = shown(conversation)
+    for at in range(1, len(conversation)):
+        if is_reply(conversation[at]) and not is_reply(conversation[at - 1]):
+            sent = shown(conversation[:at])
+            assert whole[: len(sent)] == sent
 
 
 @settings(max_examples=150)
