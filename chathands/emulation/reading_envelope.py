@@ -209,7 +209,8 @@ def _in_wrapper(
     """Calls under `tool_calls`, `function`, `action` … when these hold objects, not a name."""
     found: list[Found] = []
     for key, held in value.items():
-        if plain[key] in WRAPPERS and isinstance(held, dict | list):
+        wraps = plain[key] in WRAPPERS or (plain[key] == "content" and "role" in value)
+        if wraps and isinstance(held, dict | list):
             found += calls_in(held, tools, depth + 1)
         elif key == "parameters" and isinstance(held, dict) and set(held) == {"tool_uses"}:
             found += calls_in(held["tool_uses"], tools, depth + 1)

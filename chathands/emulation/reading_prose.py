@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from chathands.emulation.dialects import tags
+from chathands.emulation.dialects import harmony, tags
 from chathands.emulation.dialects.fences import (
     FenceKind,
     fence_kind,
@@ -18,6 +18,7 @@ from chathands.emulation.dialects.fences import (
     read_body,
     read_info,
 )
+from chathands.emulation.dialects.harmony import Header
 from chathands.emulation.dialects.lines import read_backticked, read_line
 from chathands.emulation.dialects.markup import Region
 from chathands.emulation.dialects.openings import Opening, name_label
@@ -36,12 +37,11 @@ _NEXT_IN_CODE: Final = re.compile(r"[\n`]")
 _MARKS: Final = re.compile(r"`+|｀+|~+|'+")
 _LONGEST_MARKS: Final = 40
 _TOKENS: Final = ("[TOOL_CALLS]", "[THINK]", "◁think▷")
-_CHANNEL: Final = re.compile(
-    r"<\|channel\|>([^<]{0,100})(?:<\|constrain\|>\s?\w{0,12})?<\|message\|>"
-)
+_DOUBLED: Final = "<<function>>"
+"""What Gorilla puts before each call."""
 _THOUGHT_END: Final = re.compile(
     r"</\s?(?:\w{1,12}:)?(?:" + "|".join(sorted(tags.THINKING)) + r")\s?>|"
-    r"\[/THINK\]|◁/think▷|<\|end\|>|<\|start\|>|<channel\|>",
+    r"\[/THINK\]|◁/think▷|<\|end\|>|<\|start\|>|<\|end_thinking\|>|<channel\|>",
     re.IGNORECASE,
 )
 
@@ -241,6 +241,9 @@ class Prose:
             self._line_start = False
             yield from pass_element(src, self._out.say, "-->", 4)
             return True
+        if (yield from src.need(2)) and src.buf[src.pos + 1] == "<":
+            yield from src.need(len(_DOUBLED))
+            src.pos += src.buf.startswith(_DOUBLED, src.pos)
         tag = yield from peek_known_tag(src, self._tools)
         if tag is None:
             return False
@@ -263,7 +266,7 @@ class Prose:
             if not (line_start and name in tags.SURE):
                 return False
             src.pos += tag.width
-        elif name != "channel" or not (yield from self._channel(tag)):
+        elif name not in harmony.NAMES or not (yield from self._header(tag)):
             sure = name in tags.SURE or src.buf.startswith("<function=", src.pos)
             return (yield from self._region(name, tag.width, sure=sure, alone=line_start))
         return True
@@ -306,25 +309,15 @@ class Prose:
             return True
         return (yield from self._region("tool_calls", len(token), sure=True, alone=False))
 
-    def _channel(self, tag: Tag) -> Reads[bool]:
+    def _header(self, tag: Tag) -> Reads[bool]:
         """Take the header of a gpt-oss message; False if it addresses a tool."""
-        src = self._src
-        if not src.buf.startswith("<|channel|", src.pos):  # Gemma: `<|channel>thought … <channel|>`
-            src.pos += tag.width
-            if (yield from src.need(7)) and src.buf.startswith("thought", src.pos):
-                src.pos += 7
-            yield from self._think()
-            return True
-        while not (header := _CHANNEL.match(src.buf, src.pos)):
-            if src.final or len(src.buf) - src.pos > 160:
-                src.pos += tag.width
-                return True
-            yield
-        if "to=" in header[1]:
+        header = yield from harmony.read_header(self._src, tag)
+        if header is Header.CALL:
             return False
-        src.pos = header.end()
+        if header is Header.OTHER:
+            self._out.over = True
         self._line_start = True
-        if header[1].strip().startswith("analysis"):
+        if header is Header.THINKING:
             yield from self._think()
         return True
 

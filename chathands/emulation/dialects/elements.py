@@ -16,7 +16,7 @@ from chathands.emulation.reading_strings import without_entities
 from chathands.emulation.reading_tokens import State
 from chathands.emulation.reading_tools import Tools
 
-_SPACE_NAME: Final = r"(?:DSML[|｜]\s?|\w{1,20}:)?"
+_SPACE_NAME: Final = r"(?:DSML[|｜]\s?|\w{1,20}:|longcat_)?"
 _END_OF_VALUE: Final = re.compile(
     rf"</?\s?[|｜]?{_SPACE_NAME}(?:parameter|param|arg_value|arg_key|arg|argument|function|invoke|"
     r"tool_call|function_calls?)(?=[\s=>|｜])",

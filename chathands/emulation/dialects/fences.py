@@ -287,6 +287,8 @@ def _in_lines(text: str, tools: Tools, *, over: bool) -> list[Found]:
     if labelled:
         if not over and labelled[-1].text_values:
             labelled[-1].state = State.CUT
+        elif over and labelled[-1].state is State.CLOSERS:
+            labelled[-1].state = State.WHOLE
         return labelled
     try:
         found = calls_in(read_yaml(text), tools)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from chathands.emulation.dialects import tags
+from chathands.emulation.dialects import harmony, tags
 from chathands.emulation.dialects.elements import Arguments, read_children, read_element, read_raw
 from chathands.emulation.dialects.json_values import read_json
 from chathands.emulation.dialects.tags import Tag, peek_tag
@@ -25,7 +25,7 @@ from chathands.limits import MAX_CALLS
 
 _WORD: Final = re.compile(r"[^\s<{\[(（｛`]{1,200}")
 _TOKEN: Final = re.compile(
-    r"\[/?(?:TOOL_CALLS?|ARGS|CALL_ID|END_TOOL_CALLS?|TOOL_CONTENT)\]", re.IGNORECASE
+    r"\[CALL_ID\]\w{0,40}|\[/?(?:TOOL_CALLS?|ARGS|END_TOOL_CALLS?|TOOL_CONTENT)\]", re.IGNORECASE
 )
 _NAME: Final = re.compile(r"[^\W\d][\w.\-/]{0,99}(?::\d{1,4})?")
 _NOISE: Final = frozenset({"function", "json", "assistant", "commentary", "tool", "call", "action"})
@@ -67,7 +67,7 @@ class Region:
                 return False
             char = src.buf[src.pos]
             if char in "[`":
-                yield from src.need(16)
+                yield from src.need(64)
             if char == "<":
                 over = yield from self._tag()
                 if over is not None:
@@ -106,7 +106,10 @@ class Region:
         if named or self._tools.find(name):
             self._found.append((yield from read_element(src, self._tools, tag)))
             return True if self._open <= 0 else None
-        if name in tags.OPEN or name in ("function", "invoke", "channel"):
+        if self._name is not None and name in harmony.NAMES:
+            src.pos += tag.width  # `to=functions.x<|channel|>commentary`
+            return None
+        if name in tags.OPEN or name in ("function", "invoke", *harmony.NAMES):
             src.pos += tag.width
             self._flush()
             # behind a call, another opener means that the first one was never closed
@@ -198,6 +201,8 @@ class Region:
         """A wrapper ends, or else the text: what waited for more gets no more."""
         if self._name is not None or self._arguments is not None:
             arguments = self._arguments.given if self._arguments else self._fields.get("arguments")
+            if arguments is None and self._fields:
+                arguments = self._fields  # elements nobody knows never make a call without any
             found = Found(self._name, MISSING if arguments is None else arguments, text_values=True)
             if self._arguments:
                 found.repairs.update(self._arguments.repairs)

@@ -41,6 +41,8 @@ _STRONG_KEYS: Final = frozenset(
      "reasoning", "step", "steps", "参数", "思考", "步骤", "工具调用"}
 )  # fmt: skip
 """Keys that hardly any other JSON begins with."""
+_CALL_TYPES: Final = frozenset({"tooluse", "toolcall", "functioncall"})
+"""What `type` says of calls in the APIs' own messages."""
 _HOLDERS: Final = frozenset({"tool", "function", "action"}) | (WRAPPERS - NAME_KEYS)
 _KNOWN_KEYS: Final = (
     NAME_KEYS
@@ -61,7 +63,8 @@ _SCALAR: Final = re.compile(
 _FIRST: Final = re.compile(r"[\w{\[(\\`*>\"'✿｛［（【“]")
 _HALF: Final = re.compile(r"(?:\\|&[a-z]{0,4})\Z")
 """What may become an escaped quote or underscore with the next character."""
-_QUOTED_NAME: Final = re.compile(r"""([\w.\-]{1,60})["'],\s?\{""")
+_QUOTED_NAME: Final = re.compile(r"""([\w.\-]{1,200})["'],\s?\{""")
+_QUOTED_NAME_BEGUN: Final = re.compile(r"""([\w.\-]{1,200})["'](?:,\s?)?\Z""")
 _CALL: Final = re.compile(r"(?:>>>\s?|await\s)?(?:print\()?+([^\W\d][\w.]{0,120})\(")
 _CALL_BEGUN: Final = re.compile(
     r"(?:>{1,2}|(?:>>>\s?|await\s)?(?:print\()?([^\W\d][\w.]{0,120})?)\Z"
@@ -106,7 +109,7 @@ def opening(
 def _assigned(text: str, tools: Tools) -> Answer:
     target = _TARGET.match(text)
     if target:
-        return _call(text[target.end() :], tools)
+        return _call(text[target.end() :].lstrip("[ "), tools)
     return None if _TARGET_BEGUN.match(text) else False
 
 
@@ -124,7 +127,12 @@ def _opening(text: str, tools: Tools, enough: bool) -> Answer:
             named = _QUOTED_NAME.match(inner, 1)
             if named:
                 return Opening.JSON if tools.find(named[1]) else False
+            begun = _QUOTED_NAME_BEGUN.match(inner, 1)
+            if begun and tools.find(begun[1]):
+                return None
         return _call(inner.lstrip("\"'"), tools)
+    if text[:2] == '"[':
+        return _call(text[2:], tools)
     for reading in (_call, _label, _named):
         answer = reading(text, tools)
         if answer is not False:
@@ -152,7 +160,8 @@ def _object(text: str, tools: Tools, enough: bool) -> Answer:
         if spot == len(text):
             return None
         if text[spot] in "{[":
-            return Opening.JSON if name in _HOLDERS else False
+            message = name == "content" and "role" in text[:spot]
+            return Opening.JSON if name in _HOLDERS or message else False
         if name in NAME_KEYS:
             value = _VALUE.match(text, spot)
             written = (value[1] or value[2]).partition("(")[0] if value else ""
@@ -168,7 +177,8 @@ def _object(text: str, tools: Tools, enough: bool) -> Answer:
                 return Opening.JSON  # a name longer than the window
         elif name in LATE_NAME_KEYS:
             value = _VALUE.match(text, spot)
-            if value and tools.find(value[1] or value[2]):
+            written = (value[1] or value[2]) if value else ""
+            if tools.find(written) or plain_key(written) in _CALL_TYPES:
                 return Opening.JSON
         scalar = _SCALAR.match(text, spot)
         if scalar is None:

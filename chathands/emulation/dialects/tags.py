@@ -22,14 +22,16 @@ QUOTING: Final = frozenset(_DATA["quoting"])
 STOPS: Final = frozenset(_DATA["stops"])
 TURNS: Final = frozenset(_DATA["turns"])
 KNOWN: Final = frozenset().union(
-    OPEN, CLOSE, ELEMENTS, RESULTS, THINKING, QUOTING, STOPS, TURNS, {"channel"}
+    OPEN, CLOSE, ELEMENTS, RESULTS, THINKING, QUOTING, STOPS, TURNS, {"channel", "start"}
 )
 """Tags that mean something where prose stands."""
 _WORDS: Final = KNOWN | PARAMETERS | SEPARATORS | {"arg_key", "arg_value"}
-_ONLY_SPECIAL: Final = (STOPS | TURNS | CLOSE | {"channel", "plugin", "calls"}) - {"s"}
+_ONLY_SPECIAL: Final = (
+    STOPS | TURNS | CLOSE | {"channel", "start", "plugin", "calls", "start_thinking"}
+) - {"s"}
 """Too common as words: these only as `<|…|>`."""
 
-SURE: Final = (OPEN - {"calls", "plugin", "tool_use", "tool_uses"}) | {"invoke"}
+SURE: Final = (OPEN - {"calls", "functions", "plugin", "tool_use", "tool_uses"}) | {"invoke"}
 """No document has these for anything but calls."""
 
 LONGEST: Final = 240
@@ -40,7 +42,7 @@ _SPACES: Final = ("minimax", "seed", "antml", "steptml", "ns")
 _VALUE: Final = r"""(?:"[^"\n<>]*"|'[^'\n<>]*'|[^\s<>"'/|｜]+)"""
 _TAG: Final = re.compile(
     r"<\s?(?P<bar>[|｜]?)(?P<close>/?)(?P<bar2>[|｜]?)"
-    rf"(?:DSML[|｜]\s?|(?:{'|'.join(_SPACES)}):)?(?P<name>[\w▁.\-]{{1,80}})"
+    rf"(?:DSML[|｜]\s?|(?:{'|'.join(_SPACES)}):|longcat_)?(?P<name>[\w▁.\-]{{1,80}})"
     rf"(?:\s?=\s?(?P<value>{_VALUE}))?"
     rf"(?P<attributes>(?:\s+[\w:.\-]{{1,60}}\s*=\s*{_VALUE})*)\s*(?P<bar3>[|｜]?)(?P<self>/?)[|｜]?>"
 )
@@ -95,7 +97,7 @@ def peek_known_tag(src: Source, tools: Tools) -> Reads[Tag | None]:
         begun = _BEGUN.match(src.buf, src.pos)
         if src.final or begun is None or len(src.buf) - src.pos >= LONGEST:
             return None
-        name = _plain(begun["name"]).removeprefix("dsml|").lstrip()
+        name = _plain(begun["name"]).removeprefix("dsml|").lstrip().removeprefix("longcat_")
         known = name in KNOWN or tools.leads(name) if begun["more"] else _may_become(name, tools)
         if not known:
             return None
@@ -107,7 +109,7 @@ def _may_become(name: str, tools: Tools) -> bool:
     space, colon, local = name.partition(":")
     if colon:
         return space in _SPACES and any(known.startswith(local) for known in KNOWN)
-    begun = (*_SPACES, "dsml|")
+    begun = (*_SPACES, "dsml|", "longcat_")
     return any(k.startswith(name) for names in (KNOWN, begun) for k in names) or tools.begins(name)
 
 
