@@ -6,6 +6,7 @@ Byte-identical for the same tools; nothing in a tool's own words can open a fenc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from chathands.conversation import ToolExample, ToolSpec, as_specs, canonical_json
@@ -17,6 +18,15 @@ from chathands.schema import compile_schema
 
 FIND_TOOLS = "find_tools"
 """The pseudo tool of a contract that does not list everything; see offer.py."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unlisted:
+    """Tools that a contract does not list: how many, and the names of those it at least names."""
+
+    count: int
+    named: tuple[str, ...] = ()
+
 
 _AUDIENCES = ("everyone", "admin", "superuser")
 
@@ -42,17 +52,17 @@ def render_contract(
     *,
     language: Language,
     persona: str | None = None,
-    hidden: int = 0,
+    unlisted: Unlisted | None = None,
 ) -> str:
     """The contract for `tools`: rules, form, examples, tools, and last the persona.
 
-    `hidden` says how many tools are not listed but can be found; the list then ends in the tool
-    that finds them. Without tools, only the persona (or "").
+    `unlisted` are tools that can be found; the list then ends in the tool that finds them. Without
+    tools, only the persona (or "").
     """
     specs = in_order(tools)
-    if not (specs or hidden):
+    if not (specs or unlisted):
         return persona or ""
-    listed = (*specs, find_tools(language, hidden)) if hidden else specs
+    listed = (*specs, find_tools(language, unlisted)) if unlisted else specs
     words = wording(language)["contract"]
     rules = "\n".join(f"{n}. {rule}" for n, rule in enumerate(words["rules"], 1))
     sections = [
@@ -83,13 +93,15 @@ def render_tool(spec: ToolSpec, language: Language) -> str:
     return "\n".join([*lines, *parameter_lines(spec.parameters, wording(language)["schema"])])
 
 
-def find_tools(language: Language, hidden: int) -> ToolSpec:
-    """The pseudo tool; `hidden` is how many tools it can find."""
+def find_tools(language: Language, unlisted: Unlisted) -> ToolSpec:
+    """The pseudo tool, with what it can find."""
     words = wording(language)["lookup"]
+    names = words["comma"].join(one_line(name, 200) for name in unlisted.named)
+    named = words["named"].format(names=names) if names else ""
     query = {"type": "string", "description": words["query"]}
     return ToolSpec(
         FIND_TOOLS,
-        words["description"].format(hidden=hidden),
+        words["description"].format(hidden=unlisted.count, named=named),
         {"type": "object", "properties": {"query": query}, "required": ["query"]},
         "none",
     )

@@ -48,7 +48,7 @@ from chathands.conversation import (
 from chathands.emulation import continuation
 from chathands.emulation.cleaning import clean
 from chathands.emulation.continuation import Shown
-from chathands.emulation.contract import render_block, render_contract
+from chathands.emulation.contract import Unlisted, render_block, render_contract
 from chathands.emulation.matching import effects_asked_for
 from chathands.emulation.outcome import ChatMessage, Language
 from chathands.emulation.prompts import wording
@@ -81,12 +81,12 @@ def project(
     persona: str | None = None,
     fence: str | None = None,
     offered: Sequence[ToolSpec] | None = None,
-    hidden: int = 0,
+    unlisted: Unlisted | None = None,
 ) -> tuple[ChatMessage, ...]:
     """The plain messages of a request; user and assistant alternate after the system message.
 
     `tools=None` declares those of the history; `offered` are those the contract lists where it does
-    not list all, `hidden` how many more can be looked up. `fence` is the run's random token around
+    not list all, `unlisted` what can be looked up. `fence` is the run's random token around
     results; without one it is derived from the head of the conversation. With neither tools nor
     tool history the messages come out as they are, the persona before them: not even their roles
     are put in order, and each brings its `source` along for what plain text cannot say.
@@ -103,7 +103,9 @@ def project(
     background_text = "\n\n".join(text for text in background if text.strip()) or None
     if specs:
         listed = specs if offered is None else offered
-        system = render_contract(listed, language=language, persona=background_text, hidden=hidden)
+        system = render_contract(
+            listed, language=language, persona=background_text, unlisted=unlisted
+        )
     else:
         nothing = wording(language)["contract"]["no_tools"]
         system = f"{nothing}\n\n{background_text}" if background_text else nothing

@@ -13,6 +13,7 @@ from dataclasses import replace
 from chathands.conversation import Conversation, Message, Role, Tag, ToolCall, ToolSpec
 from chathands.emulation.contract import (
     FIND_TOOLS,
+    Unlisted,
     find_tools,
     in_order,
     render_block,
@@ -32,6 +33,10 @@ MAX_LOOKUPS = 2
 
 _FOUND = 6
 """Tools one lookup shows: about what a small model still chooses from well."""
+
+_NAMED_SHARE = 0.12
+"""Of the contract's budget, for the bare names of tools it does not list: a name is a few tokens,
+and a model that has read it can ask for it, or call it and be told its parameters."""
 
 _FOUND_SHARE = 0.4
 """Of the contract's budget, for what one lookup shows."""
@@ -61,29 +66,26 @@ class Offer:
         self._language: Language = language
         self._budget = budget or 0
         self._words = wording(language)["lookup"]
-        self.listed = (
-            None if budget is None else offered_tools(specs, conversation, budget, language)
-        )
+        taken = any(spec.name == FIND_TOOLS for spec in specs)
+        chosen = None if budget is None else offered_tools(specs, conversation, budget, language)
+        self.listed, unlisted = chosen or (None, None)
         """What the contract lists; None is everything."""
+        self.unlisted = None if taken else unlisted
+        """What can be looked up, if anything."""
+        self._finds = self.unlisted is not None
         self._told = _told_in(conversation[run_start(conversation) + 1 :])
         self._left = MAX_LOOKUPS
-        taken = any(spec.name == FIND_TOOLS for spec in specs)
-        self._finds = self.listed is not None and not taken
 
     @property
     def readable(self) -> tuple[ToolSpec, ...]:
         """What a reply may call: the declared tools, and the pseudo tool where it is offered."""
-        return (*self._specs, find_tools(self._language, 0)) if self._finds else self._specs
+        pseudo = find_tools(self._language, Unlisted(0))
+        return (*self._specs, pseudo) if self._finds else self._specs
 
     @property
     def shown(self) -> tuple[ToolSpec, ...]:
         """The declared tools that the contract lists."""
         return self._specs if self.listed is None else self.listed
-
-    @property
-    def hidden(self) -> int:
-        """How many tools can be looked up."""
-        return len(self._specs) - len(self.shown) if self._finds else 0
 
     @property
     def may_look_up(self) -> bool:
@@ -97,7 +99,7 @@ class Offer:
     def query_of(lookups: Sequence[ToolCall]) -> str:
         return "\n".join(str(call.arguments.get("query", "")) for call in lookups)
 
-    def unlisted(self, names: Iterable[str]) -> str:
+    def unseen(self, names: Iterable[str]) -> str:
         """The listings of declared tools that the model has not been shown yet, or ""."""
         if self.listed is None:
             return ""
@@ -108,14 +110,14 @@ class Offer:
 
     def with_listing(self, message: Message, name: str | None) -> Message:
         """A remark about a tool, with its listing if the model has not been shown it."""
-        listing = self.unlisted([name]) if name else ""
+        listing = self.unseen([name]) if name else ""
         return replace(message, text=f"{message.text}\n\n{listing}") if listing else message
 
     def beside(self, calls: Sequence[ToolCall], lookups: Sequence[ToolCall]) -> list[Message]:
         """Our remarks behind accepted calls: the listings of those that were called unseen, so that
         a later round knows them, and what lookups of the same reply found."""
         remarks = []
-        if listing := self.unlisted(call.name for call in calls):
+        if listing := self.unseen(call.name for call in calls):
             text = f"{self._words['used']}\n\n{listing}"
             remarks.append(Message.user(text, tag=Tag.NOTICE))
         if calls and lookups and self.may_look_up:
@@ -168,31 +170,46 @@ class Offer:
 
 def offered_tools(
     specs: Sequence[ToolSpec], conversation: Conversation, budget: int, language: Language
-) -> tuple[ToolSpec, ...] | None:
-    """The tools to list, best first, so that the contract stays within `budget`; None: all fit.
+) -> tuple[tuple[ToolSpec, ...], Unlisted] | None:
+    """The tools to list, best first, and what is left, so that the contract stays within `budget`;
+    None: all fit.
 
     Tools used before come first, the latest before all; then those that fit the run's question.
     What this run has used counts only where the conversation does not already show its listing,
     which a lookup in this run does. At least one tool is listed.
     """
 
-    def size(chosen: Sequence[ToolSpec], hidden: int) -> float:
-        return tokens(render_contract(chosen, language=language, hidden=hidden))
+    def size(chosen: Sequence[ToolSpec], unlisted: Unlisted | None) -> float:
+        return tokens(render_contract(chosen, language=language, unlisted=unlisted))
 
-    if size(specs, 0) <= budget:
+    if size(specs, None) <= budget:
         return None
     ordered = _by_use_and_fit(specs, conversation)
-    left = budget - size((), len(specs))
+    left = budget * (1 - _NAMED_SHARE) - size((), Unlisted(len(specs)))
     chosen: list[ToolSpec] = []
     for spec in ordered:
         cost = tokens(render_tool(spec, language)) + 1
         if cost <= left or not chosen:
             chosen.append(spec)
             left -= cost
-    # Worked examples come from what is listed, so the sum is only known now.
-    while len(chosen) > 1 and size(chosen, len(specs) - len(chosen)) > budget:
+    while True:
+        rest = [spec.name for spec in ordered if spec not in chosen]
+        unlisted = Unlisted(len(rest), _named(rest, budget * _NAMED_SHARE))
+        # Worked examples come from what is listed, so the sum is only known now.
+        if len(chosen) == 1 or size(chosen, unlisted) <= budget:
+            return tuple(chosen), unlisted
         chosen.pop()
-    return tuple(chosen)
+
+
+def _named(names: Sequence[str], room: float) -> tuple[str, ...]:
+    """The first names that fit into so many tokens."""
+    named: list[str] = []
+    for name in names:
+        room -= tokens(one_line(name, 200)) + 1
+        if room < 0:
+            break
+        named.append(name)
+    return tuple(named)
 
 
 def _by_use_and_fit(specs: Sequence[ToolSpec], conversation: Conversation) -> list[ToolSpec]:

@@ -179,7 +179,7 @@ class Turn:
             persona=self._persona,
             fence=self._fence,
             offered=self._offer.listed,
-            hidden=self._offer.hidden,
+            unlisted=self._offer.unlisted,
         )
         self._messages = messages
         return ModelRequest(messages)

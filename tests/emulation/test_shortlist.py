@@ -31,6 +31,12 @@ def tool(name: str, description: str = "", **properties: Any) -> ToolSpec:
     return ToolSpec(name, description, {"type": "object", "properties": properties}, "none")
 
 
+def listed(*args: Any) -> list[str]:
+    chosen = offered_tools(*args)
+    assert chosen is not None
+    return names(chosen[0])
+
+
 def names(specs: Any) -> list[str]:
     return [spec.name for spec in specs]
 
@@ -115,21 +121,22 @@ def test_a_contract_that_fits_lists_everything():
 @pytest.mark.parametrize("language", ["zh", "en"])
 def test_the_contract_stays_in_its_budget(budget, language):
     specs = office(language)
-    chosen = offered_tools(specs, [Message.user("查一下库存，再发邮件")], budget, language)
-    assert chosen
-    text = render_contract(chosen, language=language, hidden=len(specs) - len(chosen))
+    offered = offered_tools(specs, [Message.user("查一下库存，再发邮件")], budget, language)
+    assert offered
+    chosen, unlisted = offered
+    assert unlisted.count == len(specs) - len(chosen)
+    assert set(unlisted.named).isdisjoint(names(chosen))
+    text = render_contract(chosen, language=language, unlisted=unlisted)
     assert tokens(text) <= budget or len(chosen) == 1
-    left = budget - tokens(text)
-    rest = [spec for spec in specs if spec not in chosen]
+    assert all(name in text for name in unlisted.named)
     if len(chosen) > 1:
-        assert left < max(tokens(render_tool(spec, language)) for spec in rest) + 120
+        assert tokens(text) > 0.85 * budget
 
 
 def test_a_tool_too_large_to_list_does_not_keep_others_out():
     huge = tool("weather_archive", "天气 " + "很长的说明" * 2000)
-    chosen = offered_tools([huge, RAIN, *MANY], [Message.user("天气怎么样")], 1800, "zh")
-    assert chosen is not None
-    assert "get_weather" in names(chosen)
+    chosen = listed([huge, RAIN, *MANY], [Message.user("天气怎么样")], 1800, "zh")
+    assert "get_weather" in chosen
 
 
 def used(spec: ToolSpec) -> list[Message]:
@@ -141,17 +148,14 @@ def used(spec: ToolSpec) -> list[Message]:
 def test_what_was_used_before_stays_listed():
     last = MANY[-1]
     talk = [Message.user("归档"), *used(last), Message.user("天气怎么样")]
-    chosen = offered_tools([*MANY, RAIN], talk, 1500, "zh")
-    assert chosen is not None
+    chosen = listed([*MANY, RAIN], talk, 1500, "zh")
     assert len(chosen) < 25
-    assert {last.name, "get_weather"} <= set(names(chosen))
+    assert {last.name, "get_weather"} <= set(chosen)
 
 
 def test_the_question_before_counts_a_little():
     talk = [Message.user("给客户发一封邮件"), Message.assistant("好"), Message.user("再来一次")]
-    chosen = offered_tools([*MANY, RAIN, MAIL], talk, 1500, "zh")
-    assert chosen is not None
-    assert "send_mail" in names(chosen)
+    assert "send_mail" in listed([*MANY, RAIN, MAIL], talk, 1500, "zh")
 
 
 def test_the_list_is_the_same_in_every_round_of_a_run():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from itertools import pairwise
+
 import pytest
 
 from chathands.conversation import Message, Status, Tag, ToolCall, ToolResult, ToolSpec
@@ -51,6 +54,16 @@ def test_what_fits_the_question_is_listed_and_the_rest_can_be_found():
     assert contract.count("### ") < 25
     assert f"还有 {62 - contract.count('### ') + 1} 个" in contract
     assert contract.index("### find_tools") > contract.rindex("### tool_")
+
+
+def test_what_is_not_listed_is_named_as_far_as_there_is_room():
+    contract = contract_of(turn_on())
+    listed = set(re.findall(r"(?m)^### (\S+)", contract))
+    named = set(re.findall(r"tool_\d\d|water_plants", contract.partition("### find_tools")[2]))
+    assert len(named) > 10
+    assert named.isdisjoint(listed)
+    everything = Turn(QUESTION, TOOLS, contract_budget=2000, fence="f00d")
+    assert "water_plants" in contract_of(everything)
 
 
 @pytest.mark.parametrize("budget", [None, 100_000])
@@ -126,7 +139,7 @@ def test_a_run_with_a_lookup_keeps_its_prefix_round_after_round():
         conversation += turn.transcript
         for call in turn.transcript[-1].calls:
             conversation.append(Message.tool(ToolResult(call.id, call.name, Status.OK, "好")))
-    for before, after in zip(requests, requests[1:], strict=False):
+    for before, after in pairwise(requests):
         assert after[: len(before)] == before
     assert [type(outcome) for outcome in outcomes] == [Retry, Calls, Calls, Answer]
     assert "结果 #1 water_plants" in requests[-1][-3].content
