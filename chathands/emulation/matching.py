@@ -79,10 +79,10 @@ def terms_of(text: str) -> Terms:
     )
 
 
-def text_of(spec: ToolSpec) -> str:
+def text_of(spec: ToolSpec, *, parameters: bool = True) -> str:
     """Everything a tool says about itself."""
     parts = [spec.name, spec.description, *(example.request for example in spec.examples)]
-    properties = spec.parameters.get("properties")
+    properties = spec.parameters.get("properties") if parameters else None
     if isinstance(properties, Mapping):
         for name, schema in properties.items():
             parts.append(str(name))
@@ -91,12 +91,13 @@ def text_of(spec: ToolSpec) -> str:
     return "\n".join(parts)
 
 
-def score(text: str, spec: ToolSpec) -> float:
-    """How much a text and a tool share; 1 and more is a plausible fit.
+def score(text: str, spec: ToolSpec, *, parameters: bool = True) -> float:
+    """How much a text and a tool share; 1 and more is a plausible fit. Without `parameters` only
+    its name and description count: what it does, not what it is given.
 
     A tool that says nothing about itself fits everything a little.
     """
-    wanted, offered = terms_of(text), terms_of(text_of(spec))
+    wanted, offered = terms_of(text), terms_of(text_of(spec, parameters=parameters))
     if spec.name.casefold() in text.casefold():
         return 4.0
     if not spec.description.strip() and not offered.topics:
@@ -115,11 +116,6 @@ def fitting(text: str, specs: Iterable[ToolSpec]) -> list[ToolSpec]:
     """Tools that plausibly fit a text, best first."""
     scored = [(score(text, spec), spec) for spec in specs]
     return [spec for points, spec in sorted(scored, key=lambda pair: -pair[0]) if points >= 1]
-
-
-def searchers(specs: Iterable[ToolSpec]) -> list[ToolSpec]:
-    """Tools that look things up on the web: whatever a website tells, they can find."""
-    return [spec for spec in specs if "web" in terms_of(f"{spec.name}\n{spec.description}").topics]
 
 
 def best_read_tool(text: str, specs: Sequence[ToolSpec]) -> ToolSpec | None:

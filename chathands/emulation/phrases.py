@@ -124,6 +124,16 @@ def tells_how(text: str) -> bool:
     return lesson or holds("imperative_zh", lowered) or holds("imperative_en", lowered)
 
 
+def asks_for_words(question: str) -> bool:
+    """Whether a question wants a wording: a translation, a role; the reply speaks for others."""
+    return holds("asks_for_words", straightened(question))
+
+
+def asks_to_look(question: str) -> bool:
+    """Whether a question is about what changes, or what is the person's own: nobody knows it."""
+    return holds("asks_to_look", straightened(question))
+
+
 def asks_about_the_assistant(question: str) -> bool:
     """Whether the person asks what the assistant is or can do."""
     return re.search(load("stance")["no_tool"]["about_me"], question.casefold()) is not None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from chathands.conversation import ToolSpec
+from chathands.emulation.figures_read import figures_of
 from chathands.emulation.phrases import (
     Sentence,
     holds,
@@ -34,8 +35,9 @@ class Stance:
     evidence: tuple[str, ...] = ()
     strong: bool = False
     """For a refusal: it pleads having no tools or being a model, which no result could explain."""
-    none_at_all: bool = False
-    """For a refusal: it denies that there are any tools, which is never the truth."""
+    blanket: bool = False
+    """For a refusal: it denies that there are any tools, or pleads being a model. That is never the
+    plain truth, as not having one certain tool may be."""
 
 
 _INABILITY = (
@@ -50,9 +52,8 @@ _INABILITY = (
 )
 _INABILITY += ("en_cannot", "en_no", "en_dead", "en_role", "en_only", "en_cutoff", "en_were_i")
 _LACKS = frozenset({"zh_no_tool", "zh_dead_tool", "en_no_tool", "en_dead_tool"})
-_STRONG = _LACKS | {
-    f"{lang}_{name}" for lang in ("zh", "en") for name in ("role", "only", "cutoff")
-}
+_PLEAS = frozenset({"zh_role", "zh_only", "zh_cutoff", "en_role", "en_only", "en_cutoff"})
+_STRONG = _LACKS | _PLEAS
 _HANDING_OVER = ("give_back", "yourself", "elsewhere", "tool_task")
 _PROMISES = ("intent", "explain", "wait", "doing", "soon")
 _LOOSE = ("soon",)
@@ -89,8 +90,8 @@ def stance_of(text: str, *, tools: Sequence[ToolSpec] = (), after_result: bool =
         found = Stance("clarify", ("question",))
     if found is None and holds("staged", straightened(text).strip()):
         found = Stance("missed_call", ("staged",))
-    names = [spec.name for spec in tools]
-    return found or _promise(sentences) or _explains_tool(text, names) or Stance("normal")
+    found = found or _promise(sentences, text, tools)
+    return found or _explains_tool(text, tools) or Stance("normal")
 
 
 def _starts(marks: Sequence[str], prefixes: tuple[str, ...]) -> list[str]:
@@ -120,18 +121,32 @@ def _safety(sentences: Sequence[Sentence]) -> Stance | None:
 
 
 def _refusal(sentences: Sequence[Sentence], *, after_result: bool) -> Stance | None:
-    said = 0
+    said, figures = 0, False
     for sentence in sentences:
         found = _starts(sentence.marks, _INABILITY)
+        figures = figures or _gives_a_figure(sentence.text if not found else _opening(sentence))
         strong = not _STRONG.isdisjoint(found)
         if found and (strong or not after_result):
             # What stands far behind a substantial answer is a caveat.
-            if said > _CAVEAT_AFTER:
+            if said > _CAVEAT_AFTER or figures:
                 return None
-            return Stance("refusal", tuple(found), strong, "none_at_all" in sentence.marks)
+            blanket = not {"none_at_all", *_PLEAS}.isdisjoint(sentence.marks)
+            return Stance("refusal", tuple(found), strong, blanket)
         if not found and not _starts(sentence.marks, _PROMISES):
             said += sentence.weight
     return None
+
+
+def _opening(sentence: Sentence) -> str:
+    """The clauses of a sentence before the one that pleads."""
+    clauses = rule("clause_end").split(sentence.text)
+    at = next((n for n, clause in enumerate(clauses) if holds("negative", clause)), 0)
+    return "，".join(clauses[:at])
+
+
+def _gives_a_figure(text: str) -> bool:
+    """Whether a text states something measured: what stands behind it is a caveat."""
+    return any(figure.measured for figure in figures_of(text))
 
 
 def _tells_limits(sentences: Sequence[Sentence], tools: Sequence[ToolSpec]) -> bool:
@@ -161,7 +176,8 @@ def _delegation(sentences: Sequence[Sentence], tools: Sequence[ToolSpec]) -> Sta
             said += sentence.weight
     pointer = "elsewhere" in found and total <= _SHORT and said < _SUBSTANCE
     task = "tool_task" in found and total <= _SHORT and said < _SUBSTANCE
-    if "give_back" in found or "yourself" in found or pointer or task:
+    by_hand = "yourself" in found and total <= 2 * _SHORT
+    if "give_back" in found or by_hand or pointer or task:
         return Stance("missed_call", ("delegates", *dict.fromkeys(found)))
     return None
 
@@ -170,13 +186,15 @@ def _asks(sentences: Sequence[Sentence]) -> bool:
     """Whether a reply waits for the person; a closing courtesy waits for nothing."""
     if sentences[-1].question:
         return not holds("courtesy", sentences[-1].text)
+    if any(sentence.question for sentence in sentences) and holds("then_i", sentences[-1].text):
+        return True
     return any(holds("asks", sentence.text) for sentence in sentences[-2:])
 
 
-def _promise(sentences: Sequence[Sentence]) -> Stance | None:
-    """An announcement with nothing of substance around it."""
+def _promise(sentences: Sequence[Sentence], text: str, tools: Sequence[ToolSpec]) -> Stance | None:
+    """An announcement with nothing of substance around it; a list of tools announces nothing."""
     promised = [at for at, s in enumerate(sentences) if _starts(s.marks, _PROMISES)]
-    if not promised:
+    if not promised or (len(_named(text, tools)) > 1 and not holds("in_order", text)):
         return None
     marks = [mark for at in promised for mark in _starts(sentences[at].marks, _PROMISES)]
     loose = len(_starts(marks, _LOOSE)) == len(marks)
@@ -196,9 +214,13 @@ def _has_substance(sentence: Sentence) -> bool:
     return not sentence.marks and not empty
 
 
-def _explains_tool(text: str, tool_names: Sequence[str]) -> Stance | None:
+def _named(text: str, tools: Sequence[ToolSpec]) -> list[str]:
+    return [spec.name for spec in tools if len(spec.name) > 3 and spec.name in text]
+
+
+def _explains_tool(text: str, tools: Sequence[ToolSpec]) -> Stance | None:
     """A reply that talks about calling one declared tool and does not call it."""
-    named = [name for name in tool_names if len(name) > 3 and name in text]
+    named = _named(text, tools)
     if len(named) != 1 or holds("used", text):
         return None
     mention = rule("use_of").pattern + re.escape(named[0])

@@ -32,7 +32,6 @@ from chathands.emulation.matching import (
     best_read_tool,
     effects_asked_for,
     fitting,
-    searchers,
     texts_of,
 )
 from chathands.emulation.outcome import (
@@ -47,10 +46,14 @@ from chathands.emulation.outcome import (
 )
 from chathands.emulation.phrases import (
     asks_about_the_assistant,
+    asks_for_words,
+    asks_to_look,
     says_nothing,
+    sentences_of,
     tells_how,
     without_nods,
 )
+from chathands.emulation.prompts import load
 from chathands.emulation.refusal import Stance, stance_of
 from chathands.emulation.state import (
     declared_tools,
@@ -230,17 +233,28 @@ class _Review:
             stance = stance_in(self._text, self._specs, self._conversation)
             if stance.kind == "safety_refusal":
                 return None
+            if self._is_wording(stance):
+                return self._forced() if forced else None
             if stance.kind == "refusal":
                 # Where no tool does what was asked for, the plea may be the plain truth.
-                firm = forced or stance.none_at_all or self._had_a_tool()
+                firm = forced or stance.blanket or self._had_a_tool()
                 return self._pleaded(Reason.REFUSAL, stance, firm=firm)
             if stance.kind == "missed_call" and (forced or self._may_be_missed(stance)):
                 # A bare promise is no answer, whether or not a tool could keep it.
                 return self._pleaded(Reason.MISSED_CALL, stance, firm=forced or self._had_a_tool())
             self._soft = stance.kind == "normal"
-        if forced:
-            return Retry(Reason.MISSED_CALL, "forced", choice.name)
-        return None
+        return self._forced() if forced else None
+
+    def _forced(self) -> Retry:
+        return Retry(Reason.MISSED_CALL, "forced", self._choice.name)
+
+    def _is_wording(self, stance: Stance) -> bool:
+        """Whether a reply that seems to plead or promise is the wording that was asked for."""
+        if self._conversation is None or stance.blanket or stance.kind == "normal":
+            return False
+        question = question_of(self._conversation)
+        asked = re.sub(load("stance")["remove"]["quoted"], "", question)
+        return asks_for_words(question) and not fitting(asked, self._specs)
 
     def _hint(self) -> str | None:
         if self._choice.kind == "named":
@@ -268,12 +282,7 @@ class _Review:
         question = question_of(self._conversation)
         if asks_about_the_assistant(question):
             return False
-        handed_over = "delegates" in stance.evidence
-        if not handed_over:
-            return True
-        return not asks_for_explanation(question) and (
-            self._had_a_tool() or bool(searchers(self._specs))
-        )
+        return "delegates" not in stance.evidence or not asks_for_explanation(question)
 
     def _left_undone(self) -> str | None:
         """Why a normal-looking reply has not done what was asked: soft evidence, by name."""
@@ -292,11 +301,22 @@ class _Review:
             return "idle"
         if before_results and tells_how(self._text):
             return "lesson"
+        if before_results and self._unlooked(question):
+            return "unlooked"
         asked = effects_asked_for(question, self._specs)
         settled = settled_tools(conversation, self._specs)
         if asked and settled.isdisjoint(asked) and not _failed_in(conversation):
             return "effect_missing"
         return None
+
+    def _unlooked(self, question: str) -> bool:
+        """Whether what changes from day to day, or stands in a file, is told without a look."""
+        if self._conversation is None or any(m.result for m in self._conversation):
+            return False
+        if asks_for_words(question) or not asks_to_look(question):
+            return False
+        reader = best_read_tool(question, self._specs)
+        return reader is not None and not any(asked for _, asked in sentences_of(self._text))
 
     def _backed(self) -> Retry | None:
         """Claims and figures of an answer, judged against what happened."""

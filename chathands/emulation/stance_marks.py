@@ -22,7 +22,9 @@ def marks_of(sentence: Sentence, following: str, tools: Sequence[ToolSpec]) -> l
     if re.search(f"{third['zh']}|{third['en']}", text):
         return []
     marks = [*_inability_zh(text, following), *_inability_en(text, following)]
-    if not marks and not sentence.question and _lacks(text, tools):
+    if set(marks) <= _OPEN and not _concerns_means(text, tools):
+        marks = []
+    if not sentence.question and not marks and _lacks(text, tools):
         marks.append("cannot_tool")
     if marks and holds("none_at_all", text):
         marks.append("none_at_all")
@@ -31,11 +33,18 @@ def marks_of(sentence: Sentence, following: str, tools: Sequence[ToolSpec]) -> l
     if not sentence.question or holds("gives_back_asked", text):
         marks += _handing_over(text, tools)
     if not sentence.question:
-        marks += _intent_zh(text) + _intent_en(text)
+        marks += _intent_zh(text) + _intent_en(text) or _intent_to_do(text, tools)
     return marks
 
 
 # --- inability
+
+_OPEN = frozenset({"zh_cannot_open", "en_cannot_open", "zh_cannot_me"})
+"""Inability of an open class of verbs: it counts where the person or a tool's matter is named."""
+
+
+def _concerns_means(text: str, tools: Sequence[ToolSpec]) -> bool:
+    return holds("addressed", text) or holds("about_tools", text) or does_one_of(tools, text, 0.6)
 
 
 def _inability_zh(text: str, following: str) -> list[str]:
@@ -56,7 +65,8 @@ def _inability_zh(text: str, following: str) -> list[str]:
                 prefix = clause[: found.start()]
                 if holds("zh_i_near", prefix) or (sorry and _speaker(prefix, clauses[:at])):
                     marks.append(name)
-        marks += [name for name in ("zh_cannot_idiom", "zh_cannot_here") if holds(name, clause)]
+        names = ("zh_cannot_idiom", "zh_cannot_here", "zh_for_you")
+        marks += [name for name in names if holds(name, clause)]
     role = rule("zh_role").search(text)
     if role and holds("zh_negative", text[role.start() :] + following):
         marks.append("zh_role")
@@ -74,7 +84,9 @@ def _speaker(prefix: str, earlier: Sequence[str]) -> bool:
     if "我" in prefix or not earlier:
         return True
     # The subject is left out: it is that of the sentence's first clause.
-    return not holds("zh_other", earlier[0]) or re.search("我(?!的)", earlier[0]) is not None
+    return holds("zh_first_ok", earlier[0]) and (
+        not holds("zh_other", earlier[0]) or re.search("我(?!的)", earlier[0]) is not None
+    )
 
 
 def _inability_en(text: str, following: str) -> list[str]:
@@ -116,7 +128,8 @@ def _lacks(text: str, tools: Sequence[ToolSpec]) -> bool:
     """Whether the speaker denies having what a declared tool gives."""
     if holds("conditional", text) or holds("reported", text):
         return False
-    return (holds("lacks_en", text) or holds("lacks_zh", text)) and does_one_of(tools, text)
+    lacks = any(holds(name, text) for name in ("lacks_en", "lacks_zh", "not_known"))
+    return lacks and does_one_of(tools, text)
 
 
 # --- handing over
@@ -127,24 +140,29 @@ _TOLD = ("told_to_act", "own_means")
 
 def _handing_over(text: str, tools: Sequence[ToolSpec]) -> list[str]:
     marks = []
+    mine = holds("i_do", text)
     wants_a_value = holds("asks_value", text) and not holds("source_noun", text)
-    if holds("give_back", text) and not holds("polish", text) and not wants_a_value:
+    wants_it_back = holds("give_back", text) and not holds("polish", text)
+    wants_data = holds("asks_data", text) and does_one_of(tools, text)
+    if (wants_it_back or wants_data) and not wants_a_value:
         marks.append("give_back")
     by_hand_en = holds("yourself_en", text) and holds("by_hand_en", text)
-    if holds("yourself_zh", text) or by_hand_en:
+    if not mine and (holds("yourself_zh", text) or by_hand_en):
         marks.append("yourself")
     looked_up_zh = holds("elsewhere_zh", text) and holds("to_look_zh", text)
-    if looked_up_zh or holds("elsewhere_en", text):
+    if not mine and (looked_up_zh or holds("elsewhere_en", text)):
         marks.append("elsewhere")
     told = any(holds(f"{name}_{lang}", text) for name in _TOLD for lang in ("zh", "en"))
-    if not marks and told and not holds("conditional", text) and does_one_of(tools, text):
+    told = told and not mine and not holds("conditional", text)
+    if not marks and told and does_one_of(tools, text, 0.6):
         marks.append("tool_task")
     return marks
 
 
-def does_one_of(tools: Sequence[ToolSpec], text: str) -> bool:
-    """Whether what a text is about is what one of the tools does."""
-    return any(spec.description and score(text, spec) >= 1 for spec in tools)
+def does_one_of(tools: Sequence[ToolSpec], text: str, least: float = 1.0) -> bool:
+    """Whether what a text is about is what one of the tools does; `least` is how much they share,
+    in points of `matching.score`."""
+    return any(spec.description and score(text, spec, parameters=False) >= least for spec in tools)
 
 
 # --- promises
@@ -167,6 +185,12 @@ def _intent_zh(text: str) -> list[str]:
     if holds("zh_wait", text):
         marks.append("wait_zh")
     return marks
+
+
+def _intent_to_do(text: str, tools: Sequence[ToolSpec]) -> list[str]:
+    """A first person's future with the task of a declared tool for its object."""
+    promised = holds("will_do", text) and not holds("conditional", text)
+    return ["intent_task"] * (promised and does_one_of(tools, text))
 
 
 def _intent_en(text: str) -> list[str]:
