@@ -29,6 +29,7 @@ from chathands.emulation.reading_tokens import (
     Frame,
     Hints,
     State,
+    Variable,
     Want,
 )
 from chathands.emulation.reading_words import (
@@ -45,6 +46,8 @@ from chathands.emulation.reading_words import (
 )
 
 _NAME: Final = re.compile(r"[^\W\d][\w.\-]*")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+_EXPRESSION: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*(?:[\[(]| [-+*/%] )")
 _COLON_AHEAD: Final = re.compile(r"\s{0,32}[:：=]")
 _PREFIX: Final = re.compile(r"[rRbBfFuU]{1,2}")
 _NO_BEGINNING: Final = frozenset(CLOSERS) | COMMAS | COLONS
@@ -171,6 +174,9 @@ class LenientReader(Brackets):
                 frame.box[frame.key] = before + read.text
             else:
                 self._break("two_values", frame)
+        elif frame.kind == "t" and frame.want is Want.NEXT and isinstance(frame.box[-1], str):
+            self.repairs["joined"] = None  # `("first " "second")`
+            frame.box[-1] += read.text
         else:
             self._put(read.text)
             if read.unquoted:
@@ -295,11 +301,17 @@ class LenientReader(Brackets):
             src.pos += ahead
             if after == "," and frame.kind == "{":
                 word = yield from take_thousands(src, word, self.repairs)
-            self._put(word_value(word, self.repairs))
+            value = word_value(word, self.repairs)
+            is_code = any(open_.kind == "(" for open_ in self._stack) and frame.kind != "{"
+            if is_code and isinstance(value, str) and _VARIABLE.fullmatch(value):
+                value = Variable(value)
+            self._put(value)
         else:
             text = yield from take_text(src, self._stack, self._ahead, self.repairs)
             self.repairs["bare_text"] = None
-            if text:
+            if text and frame.kind == "(" and _EXPRESSION.match(text):
+                self._put(Variable(text))
+            elif text:
                 self._put(text)
             elif text is None:
                 self._cut("cut", frame)
@@ -318,6 +330,8 @@ class LenientReader(Brackets):
                 yield
             if key:
                 return True
+        if frame.kind == "[" and apart and word and is_typed(word):
+            return True  # `[1 2 3]`: not one text; what follows decides
         if not is_scalar_end(after):
             return False
         if after not in COMMAS or frame.kind != "{" or is_typed(word):

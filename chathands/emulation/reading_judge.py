@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from chathands.conversation import Confidence, ToolSpec
 from chathands.emulation.dialects.words import ANSWER_KEYS, plain_key
 from chathands.emulation.outcome import BrokenCall, Reason
-from chathands.emulation.reading_envelope import as_object
+from chathands.emulation.reading_arguments import as_object
 from chathands.emulation.reading_found import GUESSED, MISSING, Block, Found
 from chathands.emulation.reading_strings import without_surrogates
 from chathands.emulation.reading_tokens import Detail, State
@@ -116,7 +116,8 @@ class Judge:
                 return Reason.BROKEN_CALL, self._say(("nameless", ""))
             return Reason.UNKNOWN_TOOL, self._say(("unknown", found.name))
         schema = self._tools.schema(spec)
-        if found.state is State.CLOSERS and found.arguments is MISSING and schema.properties:
+        stopped = found.state is State.CLOSERS or (cut_off and found is block.found[-1])
+        if stopped and found.arguments is MISSING and schema.properties:
             return Reason.TRUNCATED, self._say(("cut", ""))  # they may have been about to come
         arguments = as_object(found, schema)
         if arguments is None and found.weak and not block.contract:

@@ -38,9 +38,12 @@ _BARE_KEY: Final = re.compile(r"([^\W\d](?:[\w$.\-]|\\_){0,63})\s{0,32}(?:[:：]
 _BARE_KEY_BEGUN: Final = re.compile(r"[^\W\d](?:[\w$.\-]|\\_){0,63}(?:\\|\s{0,32}(?:[:：]/?|=)?)\Z")
 _STRING: Final = re.compile(r"""(["'])[^"'\n]{0,400}\1\s{0,32}[,，}\])+]""")
 _STRING_BEGUN: Final = re.compile(r"""(["'])[^"'\n]{0,400}(?:\1\s{0,32})?\Z""")
-_ITEM: Final = re.compile(r"""(["'])[^"'\n]{0,400}\1[ \t]{0,32}\r?\n\s{0,64}["'\]]""")
+_ITEM_TEXT: Final = r"""(["'])(?:[^"'\\\n]|\\.){0,400}"""
+_ITEM: Final = re.compile(
+    _ITEM_TEXT + r"""(?:\1[ \t]{0,32}\r?\n\s{0,64}["'\]]|(?<=[\w.])\1[ \t]{1,32}["']\w)"""
+)
 _ITEM_BEGUN: Final = re.compile(
-    r"""(["'])[^"'\n]{0,400}(?:\1[ \t]{0,32}(?:\r|\r?\n\s{0,64})?)?\Z"""
+    _ITEM_TEXT + r"""(?:\\|\1[ \t]{0,32}(?:\r|\r?\n\s{0,64}|["'])?)?\Z"""
 )
 _VALUE: Final = re.compile(
     r"""[\[{("'“‘\d\-+.\\&]|(?:true|false|null|None|True|False)(?!\w)|[^\W\d](?:[\w.]|\\_){0,80}\("""
@@ -66,7 +69,7 @@ _MARKS: Final = QUOTES | {"\\", "&"}
 class Lookahead:
     """Looks ahead for one reader, whose open brackets are `stack`."""
 
-    __slots__ = ("_hints", "_src", "_stack", "bare_keys", "families", "prefixed")
+    __slots__ = ("_hints", "_src", "_stack", "bare_keys", "closings", "families", "prefixed")
 
     def __init__(self, src: Source, stack: Sequence[Frame], hints: Hints) -> None:
         self._src = src
@@ -74,6 +77,8 @@ class Lookahead:
         self._hints = hints
         self.families: set[str] = set()
         """How the keys of this text are quoted: what imitates a key inside a value often is not."""
+        self.closings: set[str] = set()
+        """The marks that have closed strings opened by a smart quote."""
         self.bare_keys = False
         """Some keys of this text have no quotes."""
         self.prefixed = False
@@ -197,6 +202,15 @@ class Lookahead:
             return None if spot is None else False
         return self.key_follows(spot, level, bare=False)
 
+    def in_list_gap(self, at: int) -> bool | None:
+        """Whether in a list a blank and the next quote stand at `buf[at]`."""
+        if not self._stack or self._stack[-1].kind != "[":
+            return False
+        spot = self._past_space(at)
+        if spot is None or spot == at:
+            return None if spot is None else False
+        return self._src.buf[spot : spot + 1] in _ASCII_QUOTES
+
     def opens_object(self, at: int) -> bool | None:
         """Whether a colon at `buf[at]` makes the string before it the first key of an object that
         has no brace, `"parameters": "path": "a"}`, or another bracket, `["path": "a"]`.
@@ -262,8 +276,8 @@ class Lookahead:
         if spot == at or sure:
             return False
         buf = self._src.buf
-        if self._stack[level].kind == "[" and "\n" in buf[at:spot]:
-            # an item on each line, without commas
+        if self._stack[level].kind == "[":
+            # an item on each line, or plain words, without commas
             if not self._src.final and len(buf) - spot < 440 and _ITEM_BEGUN.match(buf, spot):
                 return None
             if _ITEM.match(buf, spot):

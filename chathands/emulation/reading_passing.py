@@ -87,6 +87,9 @@ def _is_end(src: Source, at: int) -> bool | None:
     return _VALUE_END.match(src.buf, at) is not None
 
 
+_INFO: Final = re.compile(r"[ \t]{0,8}[\w+#.\-]{0,40}[ \t]{0,8}\r?")
+
+
 @lru_cache(maxsize=64)
 def _closing_lines(mark: str, width: int) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """A line that closes a code block, and the beginning of one at the end of the text."""
@@ -95,6 +98,21 @@ def _closing_lines(mark: str, width: int) -> tuple[re.Pattern[str], re.Pattern[s
         re.compile(rf"{blank}{mark}{{{width},40}}{blank}\r?(?=(\n)|\Z)"),
         re.compile(rf"{blank}{mark}{{0,40}}{blank}\r?\Z"),
     )
+
+
+def opens_code(src: Source, width: int) -> Reads[bool]:
+    """Whether marks in the middle of a line open a code block: at most a word stands behind them
+    on the line. Otherwise they are part of a sentence.
+    """
+    while True:
+        info = _INFO.match(src.buf, src.pos + width)
+        if info is not None and info.end() < len(src.buf):
+            return src.buf[info.end()] == "\n" or "`" in src.buf[src.pos + width : info.end() + 1]
+        if src.final or info is None:
+            return False
+        if len(src.buf) - src.pos > 120:
+            return False
+        yield
 
 
 def pass_fence(src: Source, say: Say, mark: str, width: int) -> Reads[None]:

@@ -27,7 +27,13 @@ from chathands.emulation.dialects.tags import Tag, peek_known_tag
 from chathands.emulation.dialects.values import peek_opening
 from chathands.emulation.reading_found import Block
 from chathands.emulation.reading_outlet import Outlet
-from chathands.emulation.reading_passing import pass_element, pass_fence, pass_line, pass_value
+from chathands.emulation.reading_passing import (
+    opens_code,
+    pass_element,
+    pass_fence,
+    pass_line,
+    pass_value,
+)
 from chathands.emulation.reading_source import Reads, Source
 from chathands.emulation.reading_tools import Tools
 
@@ -41,7 +47,7 @@ _DOUBLED: Final = "<<function>>"
 """What Gorilla puts before each call."""
 _THOUGHT_END: Final = re.compile(
     r"</\s?(?:\w{1,12}:)?(?:" + "|".join(sorted(tags.THINKING)) + r")\s?>|"
-    r"\[/THINK\]|◁/think▷|<\|end\|>|<\|start\|>|<\|end_thinking\|>|<channel\|>",
+    r"\[/THINK\]|◁/think▷|<\|end\|>|<\|start\|>|<\|end_(?:of_thought|thinking)\|>|<channel\|>",
     re.IGNORECASE,
 )
 
@@ -180,6 +186,9 @@ class Prose:
         self._line_start = False
         if not taken and (width < 3 or mark == "'"):
             yield from self._inline_code(marks.group(), alone=not label and mark != "'")
+        elif not (taken or line_start or (yield from opens_code(src, width))):
+            self._out.say(src.buf[src.pos : src.pos + width])
+            src.pos += width
         elif not taken:
             self._out.end_batch()
             yield from pass_fence(src, self._out.say, mark, width)

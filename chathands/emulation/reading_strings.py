@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from chathands.emulation.reading_lookahead import Lookahead
 from chathands.emulation.reading_source import Reads, Source
-from chathands.emulation.reading_tokens import CLOSING, FAMILY
+from chathands.emulation.reading_tokens import CLOSING, FAMILY, SMART
 
 _STOPS: Final = {
     opening: re.compile("[" + re.escape(closing) + r"\\\n]") for opening, closing in CLOSING.items()
@@ -125,11 +125,17 @@ class _Quoted:
             if opens:
                 src.pos += 1
                 return Literal("".join(self._body))
+        smart = self._opening in SMART
+        if smart and mark not in SMART and self._look.closings == {self._proper}:
+            self._take(src.pos + 1)  # in a text of “…” a plain quote is part of a value
+            return None
         closes_inner = self._smart > 0 and mark in "”’"
         while (over := False if closes_inner else self._ends(1)) is None:
             yield
         if over:
             src.pos += 1
+            if smart:
+                self._look.closings.add(mark)
             # `…","` before the end: where this text really ends is anyone's guess
             unsure = self._inner is not None and _LIKE_MEMBER.search(self._tail)
             return Literal(None if unsure else "".join(self._body))
@@ -140,6 +146,10 @@ class _Quoted:
                 return Literal(before, unquoted=True)
             if is_key and mark == self._proper:
                 return Literal(None)  # no key has a quote in it
+        while (gap := self._look.in_list_gap(src.pos + 1)) is None:
+            yield
+        if gap:
+            return Literal(None)  # `["a" "b"]`, or quotes inside one item: who knows
         if not self._inner:
             after_comma = self._tail.rstrip()[-1:] in (",", "，")
             while (next_one := self._look.member_begins(src.pos + 1, after_comma)) is None:

@@ -68,6 +68,12 @@ class Call:
     kwargs: dict[str, Any] = field(default_factory=dict)
 
 
+class Variable(str):
+    """A bare identifier where Python wants a value, `f(text=msg)`: nobody knows what it holds."""
+
+    __slots__ = ()
+
+
 @dataclass(slots=True)
 class Gap:
     """A value that is not there, `{"a": }`. What holds one cannot run; what stands beside can."""

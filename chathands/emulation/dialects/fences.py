@@ -19,7 +19,7 @@ from chathands.emulation.dialects.values import read_call, read_values
 from chathands.emulation.dialects.words import CONTRACT_INFO, DATA_INFO, MARKED_INFO
 from chathands.emulation.dialects.yaml_body import NotYaml, read_yaml
 from chathands.emulation.reading_envelope import calls_in
-from chathands.emulation.reading_found import GUESSED, Block, Found
+from chathands.emulation.reading_found import GUESSED, MISSING, Block, Found
 from chathands.emulation.reading_source import Reads, Source, run
 from chathands.emulation.reading_tokens import CLOSERS, COMMAS, OPENERS, QUOTES, State
 from chathands.emulation.reading_tools import Tools
@@ -139,8 +139,11 @@ def read_body(
         before = src.offset
         if char in OPENERS or char in QUOTES or char in "\\&":
             found, state = yield from read_values(src, tools)
-            if not found and block.found and not GUESSED.isdisjoint(block.found[-1].repairs):
-                # a value without a name behind one that was closed by guess belongs to that one
+            lacks = block.found and block.found[-1].arguments is MISSING
+            guessed = block.found and not GUESSED.isdisjoint(block.found[-1].repairs)
+            if not found and (guessed or lacks):
+                # a value without a name belongs to the call before it, if that was closed by guess
+                # or has no arguments
                 block.found[-1].state = State.BROKEN
                 block.found[-1].detail = ("brackets", "")
             elif (

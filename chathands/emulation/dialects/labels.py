@@ -8,6 +8,7 @@ from typing import Final
 from chathands.emulation.dialects.json_values import read_json
 from chathands.emulation.dialects.openings import argument_label, name_label
 from chathands.emulation.dialects.values import read_calls, read_values
+from chathands.emulation.dialects.words import ARGUMENT_KEYS, plain_key
 from chathands.emulation.dialects.yaml_body import NotYaml, read_yaml
 from chathands.emulation.reading_found import MISSING, Found
 from chathands.emulation.reading_source import Reads, Source
@@ -17,6 +18,9 @@ from chathands.emulation.reading_tools import Tools
 _NAME: Final = re.compile(r"[`\"'*]{0,3}([^\W\d][\w.\-]{0,120})(?:\(\))?[`\"'*]{0,3}[ \t]*")
 _FENCE: Final = re.compile(r"`{3,}[^\n`]{0,20}\n?")
 _BLANK: Final = re.compile(r"\s{1,256}\Z")
+_LONGEST_GAP: Final = 256
+_GAP: Final = re.compile(rf"(?=[\r\n])\s{{1,{_LONGEST_GAP}}}")
+"""Line breaks, blank lines and the indentation of the next line with text."""
 _LABELS: Final = 48
 """Characters in which a label must show itself."""
 
@@ -59,6 +63,9 @@ def _read_arguments(src: Source, found: Found, tools: Tools) -> Reads[None]:
     ahead = src.buf[src.pos : src.pos + _LABELS]
     width = argument_label(ahead)
     if not width and not ahead.lstrip().startswith("{"):
+        begun = plain_key(ahead)
+        if src.final and begun and any(key.startswith(begun) for key in ARGUMENT_KEYS):
+            found.state = State.CUT
         return
     src.pos += width
     line = src.offset
@@ -117,9 +124,18 @@ def _rest_of_line(src: Source) -> Reads[str]:
 def _indented_lines(src: Source) -> Reads[list[str]]:
     """The indented lines that follow; the line break before them is still ahead."""
     lines: list[str] = []
-    while (yield from src.need(2)) and src.buf[src.pos + 1] in " \t-":
-        if src.buf[src.pos] != "\n":
-            break
-        src.pos += 1
+    while True:
+        gap = _GAP.match(src.buf, src.pos)
+        if gap is None or (gap.end() == len(src.buf) and len(gap.group()) < _LONGEST_GAP):
+            if gap is None and src.pos < len(src.buf):
+                return lines
+            if src.final:
+                return lines
+            yield
+            continue
+        blank, _, indent = gap.group().rpartition("\n")
+        if not (indent or src.buf.startswith("-", gap.end())) or blank.count("\n") > 3:
+            return lines
+        lines += [""] * blank.count("\n")
+        src.pos = gap.end() - len(indent)
         lines.append((yield from _rest_of_line(src)))
-    return lines

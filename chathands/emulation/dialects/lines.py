@@ -40,6 +40,7 @@ def read_line(src: Source, kind: Opening, tools: Tools) -> Reads[Block]:
     if kind is Opening.LABEL:
         found = yield from read_labelled(src, tools)
         closed = not found or found[-1].state is State.WHOLE
+        closed = closed and (yield from src.need(1))
         return Block(found, "label", closed=closed, plain=not found)
     if kind is Opening.JSON:
         found, state = yield from _read_objects(src, tools)

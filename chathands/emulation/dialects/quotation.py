@@ -27,8 +27,11 @@ _ANNOUNCING: Final = tuple(_group(name) for name in ("instruction", "recall", "s
 _MENTION: Final = _group("mention")
 _COMMITMENT: Final = _group("commitment")
 _NOW: Final = _group("now")
+_GRANTED: Final = _group("granted")
 _RESULTS: Final = _group("results")
 _INVENTIONS: Final = _group("inventions")
+_AT_ONCE: Final = 2
+"""Characters between a commitment and the words that belong to it."""
 _DRESS: Final = " \t\r*#_>-"
 _FULL_STOPS: Final = frozenset("。.！!？?")
 _SENTENCE: Final = re.compile(r"[。！？!?；;\n]+|(?<=[a-z0-9)\]\"'])\.(?=\s|$)")
@@ -46,10 +49,13 @@ def is_quoted(lead: str) -> bool:
     cues = (_REFUSAL, *_ANNOUNCING) if goes_on else (_REFUSAL,)
     sentences = [part for part in _SENTENCE.split(lead[-LEAD:]) if part.strip(" \t:：,，*-#>")]
     for sentence in (part.strip(_DRESS) for part in reversed(sentences[-2:])):
-        if _APPROVAL.search(sentence):
+        if _APPROVAL.search(sentence) and not _GRANTED.search(sentence):
             return True
-        cue = max((_last(pattern, sentence) for pattern in cues), default=-1)
-        committed = _last(_COMMITMENT, sentence)
+        committed, until = _last(_COMMITMENT, sentence)
+        found = [_last(pattern, sentence)[0] for pattern in cues]
+        # "let me run the following" announces what the speaker does, not what others may do
+        said = [at for at in found if not 0 <= committed <= at <= until + _AT_ONCE]
+        cue = max(said, default=-1)
         if _HYPOTHESIS.search(sentence):
             return _NOW.search(sentence) is None
         if cue >= 0:
@@ -69,9 +75,9 @@ def names_a_result(text: str, *, after_call: bool) -> bool:
     return (_RESULTS if after_call else _INVENTIONS).search(text) is not None
 
 
-def _last(pattern: re.Pattern[str], text: str) -> int:
-    """Where the last match begins; -1 without one."""
-    at = -1
+def _last(pattern: re.Pattern[str], text: str) -> tuple[int, int]:
+    """Where the last match begins and ends; -1 without one."""
+    at = (-1, -1)
     for found in pattern.finditer(text):
-        at = found.start()
+        at = found.span()
     return at

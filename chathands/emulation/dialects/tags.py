@@ -27,7 +27,10 @@ KNOWN: Final = frozenset().union(
 """Tags that mean something where prose stands."""
 _WORDS: Final = KNOWN | PARAMETERS | SEPARATORS | {"arg_key", "arg_value"}
 _ONLY_SPECIAL: Final = (
-    STOPS | TURNS | CLOSE | {"channel", "start", "plugin", "calls", "start_thinking"}
+    STOPS
+    | TURNS
+    | CLOSE
+    | {"channel", "start", "plugin", "calls", "start_thinking", "begin_of_thought"}
 ) - {"s"}
 """Too common as words: these only as `<|…|>`."""
 
