@@ -8,7 +8,16 @@ from collections.abc import Collection
 
 from chathands.conversation import ToolCall, canonical_json
 from chathands.emulation.dialects.quotation import LEAD, is_quoted, names_a_result
-from chathands.emulation.outcome import BrokenCall, CallReady, Event, ParsedReply, TextDelta
+from chathands.emulation.outcome import (
+    Begins,
+    BrokenCall,
+    CallReady,
+    Event,
+    ParsedReply,
+    Retracted,
+    Sign,
+    TextDelta,
+)
 from chathands.emulation.reading_found import Block
 from chathands.emulation.reading_judge import Accepted, Judge
 from chathands.limits import BATCH_PROSE, HOLD_CHARACTERS, MAX_CALLS
@@ -25,7 +34,7 @@ class Outlet:
     """
 
     def __init__(self, judge: Judge, position: int, taken: Collection[str] = ()) -> None:
-        self.events: list[Event] = []
+        self.events: list[Event | Sign] = []
         self.calls: list[ToolCall] = []
         self.thought: list[str] = []
         self.cut_off = False
@@ -101,6 +110,11 @@ class Outlet:
         self._recent = [lead]
         return lead
 
+    def begin(self, *, sure: bool) -> None:
+        """Something that may be a block begins behind the text said so far."""
+        if self._said and self._aside is None and not self.over:
+            self.events.append(Begins(sure))
+
     def end_batch(self) -> None:
         """Something came that is more than a few words between two blocks."""
         self.over = self.over or self._aside is not None
@@ -143,6 +157,8 @@ class Outlet:
             return False
         self.thought.append(said)
         self.retracted = self.retracted or bool(said)
+        if said:
+            self.events.append(Retracted())
         self._said.clear()
         self._recent.clear()
         self._blank.clear()

@@ -204,6 +204,7 @@ class Prose:
         if kind is FenceKind.OTHER or self._out.is_shown():
             return False
         begins: Opening | bool = True
+        self._out.begin(sure=kind is FenceKind.CONTRACT)
         if kind is FenceKind.DATA:
             begins = yield from peek_content(src, self._tools, alone=self._out.is_bare)
             # tags and printed calls in a fence explain more often than they call: they must be
@@ -289,6 +290,7 @@ class Prose:
             return False
         start = src.offset
         src.mark()
+        self._out.begin(sure=sure and alone)
         block = yield from Region(src, self._tools).read(form)
         block.sure = sure and (alone or bool(block.found))
         if not self._out.take(block, src.since(start)):
@@ -346,6 +348,7 @@ class Prose:
         if width and window.startswith("```", width):
             src.pos += width
             return (yield from self._fence(line_start=True, label=width))
+        self._out.begin(sure=False)
         block = yield from read_line(src, begins, self._tools)
         if after_colon:
             _tag_all(block, "inline")

@@ -136,6 +136,11 @@ class Frame:
         """The kind its opening bracket said."""
 
 
+def given_in(box: Any) -> Any:
+    """The keys, or else the items, that an open bracket holds so far."""
+    return box.kwargs if isinstance(box, Call) else box
+
+
 class Hints:
     """What a reader of values may ask about keys; this one knows nothing."""
 
@@ -149,7 +154,7 @@ class Hints:
 
     def fits(self, stack: Sequence[Frame], level: int, key: str) -> bool:
         """Whether a key may stand in the frame at this level of the open brackets."""
-        return key not in stack[level].box and key != stack[level].key
+        return key not in given_in(stack[level].box) and key != stack[level].key
 
     def expects(self, stack: Sequence[Frame], level: int, key: str) -> bool:
         """Whether a key is known to belong there."""

@@ -17,7 +17,7 @@ from chathands.emulation.dialects.words import (
     WRAPPERS,
     plain_key,
 )
-from chathands.emulation.reading_tokens import Frame, Hints
+from chathands.emulation.reading_tokens import Call, Frame, Hints, given_in
 from chathands.schema import Schema, compile_schema, plain_name
 
 _INVISIBLE: Final = re.compile("[\u200b-\u200d\u2060\ufeff]+")
@@ -129,8 +129,11 @@ class Tools(Hints):
     def fits(self, stack: Sequence[Frame], level: int, key: str) -> bool:
         """Whether a key may stand there: one of an envelope, or an argument of the tool named."""
         box = stack[level].box
-        if key in box or key == stack[level].key:
+        if key in given_in(box) or key == stack[level].key:
             return False
+        if isinstance(box, Call):
+            spec = self.find(box.name)
+            return spec is None or key in self.schema(spec).properties
         plain = plain_key(key)
         own = self._named_in(box)
         outer = next((s for f in stack[:level][::-1] if (s := self._named_in(f.box))), None)
@@ -144,6 +147,8 @@ class Tools(Hints):
     def expects(self, stack: Sequence[Frame], level: int, key: str) -> bool:
         """Whether a key is an argument of the tool named, or one of an envelope's own keys."""
         outer = next((s for f in stack[:level][::-1] if (s := self._named_in(f.box))), None)
+        if isinstance(stack[level].box, Call):
+            outer = self.find(stack[level].box.name)
         known = key in self.schema(outer).properties if outer else key in _ENVELOPE
         return known and self.fits(stack, level, key)
 

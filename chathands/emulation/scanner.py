@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from chathands.conversation import ToolSpec
-from chathands.emulation.outcome import Event, ParsedReply
+from chathands.emulation.outcome import CallReady, Event, ParsedReply, Sign, TextDelta
 from chathands.emulation.reading_judge import Judge
 from chathands.emulation.reading_outlet import Outlet
 from chathands.emulation.reading_prose import Prose
@@ -68,19 +68,28 @@ class Scanner:
 
     def feed(self, text: str) -> list[Event]:
         """Read on; returns what may leave now. Raises ValueError when the reply is closed."""
+        return _events(self.read(text))
+
+    def read(self, text: str) -> list[Event | Sign]:
+        """As `feed`, with the signs between the events."""
         if self._reading is not None:
             raise ValueError("this reply is closed")
-        if len(text) > self._left:
-            text = text[: self._left]
-            self._outlet.cut_off = True
+        beyond = len(text) > self._left
+        text = text[: self._left]
         self._left -= len(text)
         if text:
             self._src.feed(text)
             next(self._walk, None)
+        self._outlet.cut_off |= beyond  # behind the reading: how a reply is cut decides nothing
         return self._fetch()
 
     def close(self, finish_reason: str | None = None) -> tuple[list[Event], ParsedReply]:
         """There is no more; returns what was still held, and the whole reading."""
+        left, reading = self.end(finish_reason)
+        return _events(left), reading
+
+    def end(self, finish_reason: str | None = None) -> tuple[list[Event | Sign], ParsedReply]:
+        """As `close`, with the signs between the events."""
         if self._reading is None:
             self._outlet.cut_off |= finish_reason == "length"
             self._src.final = True
@@ -88,8 +97,12 @@ class Scanner:
             self._reading = self._outlet.reading(finish_reason)
         return self._fetch(), self._reading
 
-    def _fetch(self) -> list[Event]:
+    def _fetch(self) -> list[Event | Sign]:
         events = self._outlet.events
         if events:
             self._outlet.events = []
         return events
+
+
+def _events(entries: list[Event | Sign]) -> list[Event]:
+    return [entry for entry in entries if isinstance(entry, TextDelta | CallReady)]

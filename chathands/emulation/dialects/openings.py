@@ -64,7 +64,7 @@ _FIRST: Final = re.compile(r"[\w{\[(\\`*>\"'✿｛［（【“]")
 _HALF: Final = re.compile(r"(?:\\|&[a-z]{0,4})\Z")
 """What may become an escaped quote or underscore with the next character."""
 _QUOTED_NAME: Final = re.compile(r"""([\w.\-]{1,200})["'],\s?\{""")
-_QUOTED_NAME_BEGUN: Final = re.compile(r"""([\w.\-]{1,200})["'](?:,\s?)?\Z""")
+_QUOTED_NAME_BEGUN: Final = re.compile(r"""([\w.\-]{0,200})(["'](?:,\s?)?)?\Z""")
 _CALL: Final = re.compile(r"(?:>>>\s?|await\s)?(?:print\()?+([^\W\d][\w.]{0,120})\(")
 _CALL_BEGUN: Final = re.compile(
     r"(?:>{1,2}|(?:>>>\s?|await\s)?(?:print\()?([^\W\d][\w.]{0,120})?)\Z"
@@ -128,7 +128,7 @@ def _opening(text: str, tools: Tools, enough: bool) -> Answer:
             if named:
                 return Opening.JSON if tools.find(named[1]) else False
             begun = _QUOTED_NAME_BEGUN.match(inner, 1)
-            if begun and tools.find(begun[1]):
+            if begun and (not begun[2] or tools.find(begun[1])):
                 return None
         return _call(inner.lstrip("\"'"), tools)
     if text[:2] == '"[':
