@@ -142,7 +142,7 @@ def figures_of(cases: Sequence[dict[str, Any]], tools: Sequence[ToolSpec], piece
 
 
 def _reply(case: dict[str, Any]) -> str:
-    return next((case[key] for key in ("reply", "output", "raw") if key in case), "")
+    return next((case[key] for key in ("reply", "output", "raw", "text") if key in case), "")
 
 
 def _question(case: dict[str, Any]) -> str:

@@ -25,7 +25,7 @@ from chathands.limits import HOLD_CHARACTERS
 
 _SENTENCE_END = re.compile(r"[。！？!?\n]|[.]\s")
 _MAY_BE_MARK = re.compile(
-    r"\s*(?:-|结果 ?(?:#|$)|结?$|Result ?(?:#|$)|R(?:e(?:s(?:u(?:lt?)?)?)?)?$)"
+    r"\s*(?:-{1,4}$|-{5}|结果 ?(?:#|$)|结?$|Result ?(?:#|$)|R(?:e(?:s(?:u(?:lt?)?)?)?)?$)"
 )
 
 _AFTER_TEXT = (Reason.MISSED_CALL, Reason.BROKEN_CALL, Reason.TRUNCATED)
@@ -62,6 +62,8 @@ class Gate:
         self._mute = False
         self._stuck = False
         self._joint = False
+        self._line_start = True
+        """Whether what is held begins a line."""
         self.most_held = 0
 
     def next_reply(self, *, goes_on: bool = False) -> None:
@@ -69,12 +71,14 @@ class Gate:
         from the one before, in which nothing was wrong."""
         self._held = ""
         self._opened = self._suspect = self._stuck = False
+        self._line_start = True
         self._mute = bool(self.text) and not goes_on
         self._joint = goes_on and bool(self.text)
 
     def hold_reply(self) -> None:
         """Let nothing more of this reply out before it is whole."""
-        self._suspect = self._stuck = True
+        if not self._opened:
+            self._suspect = self._stuck = True
 
     def hold_instead(self, text: str) -> None:
         """Replace the held text."""
@@ -106,6 +110,16 @@ class Gate:
             self._try_to_open(start)
         self.most_held = max(self.most_held, len(self._held))
         return self._release(whole=False)
+
+    def begin(self, *, sure: bool) -> list[Event]:
+        """Something that may be a block begins: what was said before it may leave, a promise too,
+        for it is kept or sent back; a refusal only when what begins can be nothing but a call."""
+        if self._mute or self._hold_text or self._stuck:
+            return []
+        if not self._opened and self._held.strip():
+            refuses = self._suspect or self._stance(self._held) == "refusal"
+            self._opened = sure or not refuses
+        return self._release(whole=self._opened)
 
     def rest(self, calls: tuple[ToolCall, ...] | None) -> list[Event]:
         """What is left to say when the reply stands: held text, then the calls not yet out."""
@@ -143,8 +157,10 @@ class Gate:
         if not whole:
             # A line that may turn out to be one of our own marks is not whole yet.
             line = text.rfind("\n") + 1
-            if _MAY_BE_MARK.match(text, line):
+            if (line or self._line_start) and _MAY_BE_MARK.match(text, line):
                 text, self._held = text[:line], text[line:]
+        if text:
+            self._line_start = text.endswith("\n")
         text = self._clean(text)
         if self._joint:
             text = text.lstrip()
@@ -166,8 +182,12 @@ class Gate:
             opening = self._held[:end]
             if end < HOLD_CHARACTERS and says_nothing(opening):
                 continue
-            stance = stance_of(opening, after_result=self._after_result)
-            self._suspect = stance.kind in ("refusal", "missed_call")
-            if not self._suspect:
+            stance = self._stance(opening)
+            self._suspect = stance == "refusal"
+            # a promise may still be sent back when it has left; a refusal must not leave
+            if not self._suspect and (stance != "missed_call" or end == HOLD_CHARACTERS):
                 self._opened = True
                 return
+
+    def _stance(self, opening: str) -> str:
+        return stance_of(opening, after_result=self._after_result).kind

@@ -53,6 +53,22 @@ class CallReady:
 
 Event = TextDelta | CallReady
 
+
+@dataclass(frozen=True, slots=True)
+class Begins:
+    """A sign beside the events: something that is read in silence begins here. `sure`: it can only
+    be meant as a call."""
+
+    sure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Retracted:
+    """A sign beside the events: the text before it was thinking."""
+
+
+Sign = Begins | Retracted
+
 # --- the request
 
 

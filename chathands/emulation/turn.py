@@ -39,6 +39,7 @@ from chathands.emulation.offer import Offer
 from chathands.emulation.outcome import (
     Answer,
     Basis,
+    Begins,
     CallReady,
     Calls,
     ChatMessage,
@@ -53,7 +54,9 @@ from chathands.emulation.outcome import (
     ParsedReply,
     Piece,
     Reason,
+    Retracted,
     Retry,
+    Sign,
     Text,
     Thinking,
 )
@@ -194,7 +197,7 @@ class Turn:
             return []
         assert isinstance(piece, Text)
         self._raw.append(piece.text)
-        return self._pass_on(self._scanner.feed(piece.text))
+        return self._pass_on(self._scanner.read(piece.text))
 
     def finish(self, finish_reason: str | None = None, *, may_retry: bool = True) -> Outcome:
         """The reply is whole. After a Retry, send `request()` again and feed the next reply.
@@ -204,11 +207,11 @@ class Turn:
         if self._ended:
             raise RuntimeError("this turn has ended")
         self._tail = []
-        events: list[Event] = []
+        events: list[Event | Sign] = []
         for block in self._native.blocks():
             self._raw.append(block)
-            events += self._scanner.feed(block)
-        last, parsed = self._scanner.close(finish_reason)
+            events += self._scanner.read(block)
+        last, parsed = self._scanner.end(finish_reason)
         self._tail += self._pass_on([*events, *last])
         if self._scanner.retracted and not self._gate.reply_opened:
             self._gate.hold_instead(parsed.text)
@@ -279,17 +282,20 @@ class Turn:
 
     # --- reading
 
-    def _pass_on(self, events: Sequence[Event]) -> list[Event]:
+    def _pass_on(self, entries: Sequence[Event | Sign]) -> list[Event]:
         if not self._streams:
             return []
         out: list[Event] = []
-        for event in events:
-            if isinstance(event, CallReady):
-                event = CallReady(clean_call(event.call, self._fence))
-            out += self._gate.put(event)
-        if self._scanner.retracted and not self._gate.reply_opened:
-            # What was held was thinking; what is said shows when the reply is whole.
-            self._gate.hold_reply()
+        for entry in entries:
+            if isinstance(entry, CallReady):
+                entry = CallReady(clean_call(entry.call, self._fence))
+            if isinstance(entry, Begins):
+                out += self._gate.begin(sure=entry.sure)
+            elif isinstance(entry, Retracted):
+                # What was held was thinking; what is said shows when the reply is whole.
+                self._gate.hold_reply()
+            else:
+                out += self._gate.put(entry)
         return out
 
     def _cleaned(self, parsed: ParsedReply) -> ParsedReply:
