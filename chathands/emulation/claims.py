@@ -40,6 +40,12 @@ def results_since(
             yield calls.get(message.result.call_id), message
 
 
+def asks_for_explanation(question: str) -> bool:
+    """Whether a question wants something explained or written, not looked up or done."""
+    explain = load("claims")["figure"]["explain"]
+    return re.search(explain, question, re.IGNORECASE) is not None
+
+
 def evidence(conversation: Conversation, specs: Sequence[ToolSpec]) -> list[Message]:
     """The messages that can back something: all but what non-deterministic tools said, for their
     results are themselves a model's words."""
@@ -73,6 +79,8 @@ def unbacked_claim(text: str, specs: Sequence[ToolSpec], conversation: Conversat
     if asks_state and _has_effect(conversation, -1, effects):
         return None
     wanted = bool(effects_asked_for(question, specs))
+    if asks_for_explanation(question) and not wanted:
+        return None
     any_result = any(
         message.result is not None and message.result.status is Status.OK
         for _, message in results_since(conversation, -1)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from chathands.conversation import Conversation, Role, Tag, ToolSpec
-from chathands.emulation.claims import evidence, has_results
+from chathands.emulation.claims import asks_for_explanation, evidence, has_results
 from chathands.emulation.figures_read import Figure, figures_of, matches, says_something
 from chathands.emulation.matching import best_read_tool
 from chathands.emulation.prompts import load
@@ -19,12 +19,6 @@ from chathands.emulation.state import question_of
 
 _PAIRS = 40
 """Figures that are combined with each other; more would back any number by accident."""
-
-
-def asks_for_explanation(question: str) -> bool:
-    """Whether a question wants something explained or written, not looked up or done."""
-    explain = load("claims")["figure"]["explain"]
-    return re.search(explain, question, re.IGNORECASE) is not None
 
 
 def unbacked_figure(text: str, specs: Sequence[ToolSpec], conversation: Conversation) -> str | None:

@@ -19,6 +19,7 @@ from chathands.conversation import (
     as_specs,
 )
 from chathands.emulation.claims import (
+    asks_for_explanation,
     evidence,
     has_results,
     results_since,
@@ -26,7 +27,7 @@ from chathands.emulation.claims import (
     unbacked_claim,
     ungrounded,
 )
-from chathands.emulation.figures import asks_for_explanation, unbacked_figure, wrong_row
+from chathands.emulation.figures import unbacked_figure, wrong_row
 from chathands.emulation.marks import copies_dropped
 from chathands.emulation.matching import (
     best_read_tool,

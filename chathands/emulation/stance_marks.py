@@ -65,7 +65,7 @@ def _inability_zh(text: str, following: str) -> list[str]:
                 prefix = clause[: found.start()]
                 if holds("zh_i_near", prefix) or (sorry and _speaker(prefix, clauses[:at])):
                     marks.append(name)
-        names = ("zh_cannot_idiom", "zh_cannot_here", "zh_for_you")
+        names = ("zh_cannot_idiom", "zh_cannot_here", "zh_cannot_for_you")
         marks += [name for name in names if holds(name, clause)]
     role = rule("zh_role").search(text)
     if role and holds("zh_negative", text[role.start() :] + following):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
 from importlib.resources import files
-from pathlib import Path
 
 import pytest
 
@@ -14,45 +12,64 @@ from chathands.emulation.outcome import Answer, Basis, ParsedReply, Reason, Retr
 from chathands.emulation.phrases import says_nothing
 from chathands.emulation.refusal import stance_of
 from chathands.emulation.review import review_reply
-from tests.emulation.replies import stance_fits
+from tests.emulation.replies import KINDS
+from tests.emulation.stance_cases import cases, decidable, decided, tools_of, wilson
 
-CASES = [
-    json.loads(line)
-    for line in (Path(__file__).parents[1] / "data" / "refusals.jsonl")
-    .read_text(encoding="utf-8")
-    .split("\n")
-    if line
-]
-TOOLS = [
-    ToolSpec("get_weather", "查询一个城市的天气"),
-    ToolSpec("read_file", "读取文件内容"),
-    ToolSpec("run_command", "在终端执行一条命令"),
-    ToolSpec("send_message", "把消息发送到群里"),
-    ToolSpec("web_search", "搜索网页"),
-]
+CASES = cases()
+LEARNT = [c for c in CASES if c.get("set") != "b1-held" and not c.get("misjudged")]
+"""Cases the patterns were mended from; a change that loses one has lost a kind."""
 
 
 def test_there_are_many_more_cases_than_the_patterns_were_written_from():
-    assert len(CASES) >= 300
-    assert len({case["text"] for case in CASES}) == len(CASES)
+    assert len({case["id"] for case in CASES}) == len({case["text"] for case in CASES})
     for language in ("zh", "en"):
-        assert sum(case["lang"] == language for case in CASES) >= 100
+        for should in (True, False):
+            same = [c for c in CASES if c["lang"] == language and c["should_retry"] is should]
+            assert len(same) >= 150
+    assert sum(case.get("source") == "recorded" for case in CASES) >= 80
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+@pytest.mark.parametrize("case", LEARNT, ids=lambda case: case["id"])
 def test_a_labelled_reply_is_judged_as_labelled(case):
-    assert stance_fits(case, TOOLS)
+    for asked in (False, True):
+        if decidable(case, asked=asked):
+            assert decided(case, asked=asked).retry is case["should_retry"]
+    if case["label"] == "safety_refusal" and "user" not in case:
+        stance = stance_of(case["text"], tools=tools_of(case))
+        assert stance.kind in KINDS["safety_refusal"]
 
 
-def test_recall_and_false_alarms_through_the_review():
-    judged = [
-        (case["should_retry"], review_reply(ParsedReply(case["text"]), TOOLS).retry)
-        for case in CASES
-    ]
-    wanted = [retried for should, retried in judged if should]
-    others = [retried for should, retried in judged if not should]
-    assert sum(wanted) / len(wanted) >= 0.85
-    assert sum(others) / len(others) <= 0.08
+def bounds(asked, rows):
+    """Lower bound of what is caught, upper bound of what is falsely caught."""
+    judged = [(c["should_retry"], decided(c, asked=asked).retry) for c in rows]
+    caught = [retried for should, retried in judged if should]
+    false = [retried for should, retried in judged if not should]
+    return wilson(sum(caught), len(caught))[0], wilson(sum(false), len(false))[1]
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_recall_and_false_alarms_hold_with_their_intervals(asked):
+    recall, false = bounds(asked, [c for c in CASES if decidable(c, asked=asked)])
+    assert recall >= 0.85
+    assert false <= 0.08
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_replies_nobody_tuned_for_are_mostly_judged_right(asked):
+    held = [c for c in CASES if c.get("set") == "b1-held" and decidable(c, asked=asked)]
+    judged = [(c["should_retry"], decided(c, asked=asked).retry) for c in held]
+    caught = [retried for should, retried in judged if should]
+    false = [retried for should, retried in judged if not should]
+    assert sum(caught) / len(caught) >= 0.8
+    assert sum(false) / len(false) <= 0.08
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_plain_answers_of_real_models_are_left_alone(asked):
+    plain = cases("recorded_plain.jsonl")
+    assert {case["lang"] for case in plain} == {"zh", "en"}
+    retried = [case["id"] for case in plain if decided(case, asked=asked).retry]
+    assert len(retried) / len(plain) <= 0.02, retried
 
 
 def test_the_reason_says_which_of_the_two_it_is():
@@ -105,6 +122,72 @@ SEND = ToolSpec("send_note", "发送通知到群", side_effect="outward")
 
 def reviewed(question, text, tools=(WEATHER, SEND)):
     return review_reply(ParsedReply(text), tools, "auto", [Message.user(question)])
+
+
+BOOK = ToolSpec("book_flight", "预订机票", side_effect="outward")
+
+
+def test_a_truthful_limit_is_an_answer_and_a_false_one_is_not():
+    text = "抱歉，我没有订机票的工具，不过可以帮您查天气。"
+    assert review_reply(ParsedReply(text), [WEATHER]) == Answer(text)
+    assert review_reply(ParsedReply(text), [WEATHER, BOOK]).reason is Reason.REFUSAL
+
+
+def test_a_limit_without_an_offer_is_asked_about_once():
+    text = "抱歉，我没法替您订机票。"
+    asked = reviewed("订一张去三亚的机票", text, [WEATHER])
+    assert (asked.reason, asked.basis) == (Reason.REFUSAL, Basis.SOFT)
+    assert reviewed("订一张去三亚的机票", text, [BOOK]).basis is Basis.PLAIN
+
+
+@pytest.mark.parametrize("text", ["作为语言模型，我无法播放音乐。", "我没有任何可用的工具。"])
+def test_a_plea_of_being_a_model_is_never_a_truthful_limit(text):
+    assert reviewed("放首歌", text, [WEATHER]).basis is Basis.PLAIN
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("把“我无法打开文件”翻译成英文", "I cannot open the file."),
+        ("如果你是一只猫会说什么", "喵，我够不着你桌上的鱼！"),
+    ],
+)
+def test_wording_that_was_asked_for_speaks_for_others(question, text):
+    assert reviewed(question, text) == Answer(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "上月退款率为 2.1%，但六月之前的数据我无法读取。",
+        "It was 2.1% last month; I can't access the records before June.",
+    ],
+)
+def test_a_figure_makes_what_stands_behind_it_a_caveat(text):
+    assert stance_of(text).kind == "normal"
+
+
+def test_telling_the_person_to_do_a_tools_task_hands_it_over():
+    text = "建议您在手机上查看天气预报。"
+    assert stance_of(text, tools=[WEATHER]).kind == "missed_call"
+    told = "打开设置，把通知权限打开就行。"
+    assert stance_of(told, tools=[WEATHER]).kind == "normal"
+
+
+def test_asking_for_what_a_tool_finds_hands_it_over_and_asking_for_a_value_does_not():
+    assert stance_of("请告诉我明天的天气情况。", tools=[WEATHER]).kind == "missed_call"
+    assert stance_of("请告诉我要查哪个城市的天气。", tools=[WEATHER]).kind == "clarify"
+
+
+def test_what_only_a_look_can_tell_is_asked_about_once():
+    told = reviewed("厦门今天天气怎么样", "厦门今天晴，挺暖和的。")
+    assert (told.reason, told.detail, told.basis) == (
+        Reason.MISSED_CALL,
+        "unlooked",
+        Basis.SOFT,
+    )
+    general = "通常春天多雨，夏天炎热。"
+    assert reviewed("厦门的气候有什么特点", general) == Answer(general)
 
 
 def test_a_promise_no_tool_could_keep_is_asked_about_once():
