@@ -69,6 +69,8 @@ _LIMITS: Final[Mapping[str, tuple[str, str]]] = {
     "multipleOf": ("number", "multiple"), "minLength": ("string", "short"),
     "maxLength": ("string", "long"), "minItems": ("array", "few"), "maxItems": ("array", "many"),
 }  # fmt: skip
+_NEAR_NAMES: Final = 64
+"""Unknown arguments up to which one may be a misspelt known one; nobody misspells more."""
 _STEPS: Final = 100_000
 """Visits of nodes in one check; recursive `anyOf` can ask for any number of them."""
 
@@ -158,7 +160,7 @@ class Schema:
             spot = spot.get(step) if isinstance(spot, Mapping) else None
         return spot if reference.startswith("#") else None
 
-    def _compile(self, schema: Any) -> _Node:
+    def _compile(self, schema: Any, depth: int = 0) -> _Node:
         for _ in range(32):  # a chain of bare references; a circle of them admits everything
             if not (isinstance(schema, Mapping) and set(schema) == {"$ref"}):
                 break
@@ -168,6 +170,8 @@ class Schema:
         known = self._nodes.get(id(schema))
         if known is not None:
             return known[0]
+        if depth > JSON_DEPTH:
+            return _ANY  # nothing that deep is ever read
         node = _Node()
         self._nodes[id(schema)] = (node, schema)
         flat = self._flat(schema)
@@ -194,19 +198,21 @@ class Schema:
         node.unique = flat.get("uniqueItems") is True
         properties = flat.get("properties")
         if isinstance(properties, Mapping):
-            node.properties = {name: self._compile(part) for name, part in properties.items()}
+            node.properties = {
+                name: self._compile(part, depth + 1) for name, part in properties.items()
+            }
         required = flat.get("required")
         if isinstance(required, list | tuple):
             node.required = tuple(dict.fromkeys(n for n in required if isinstance(n, str)))
         extra = flat.get("additionalProperties")
-        node.extra = self._compile(extra) if isinstance(extra, Mapping) else None
+        node.extra = self._compile(extra, depth + 1) if isinstance(extra, Mapping) else None
         if "patternProperties" not in flat and not isinstance(extra, Mapping) and extra is not True:
             node.unknown = "refuse" if extra is False else "drop" if node.properties else "keep"
         if isinstance(items, Mapping | str):
-            node.items = self._compile(items)
+            node.items = self._compile(items, depth + 1)
         branches = flat.get("anyOf") or flat.get("oneOf")
         if isinstance(branches, list | tuple):
-            node.branches = tuple(self._compile(branch) for branch in branches)
+            node.branches = tuple(self._compile(branch, depth + 1) for branch in branches)
         return node
 
     # --- checking
@@ -298,23 +304,21 @@ class Schema:
     ) -> dict[str, Any]:
         """`combined`: other parts of the schema know more properties, so that none is dropped."""
         prefix = f"{path}." if path else ""
+        parts = node.properties
         known = {
             name: item
             for name, item in value.items()
-            if name in node.properties
-            and (name in node.required or not _means_nothing(item, node.properties[name]))
+            if name in parts and (name in node.required or not _means_nothing(item, parts[name]))
         }
         extra: dict[str, Any] = {}
         if len(known) < len(value):
             unknown = [name for name in value if name not in node.properties]
-            out.repairs += [
-                f"dropped:{prefix}{name}"
-                for name in value
-                if name in node.properties and name not in known
-            ]
+            nothing = value.keys() & node.properties.keys() - known.keys()
+            out.repairs += [f"dropped:{prefix}{name}" for name in sorted(nothing)]
             free = [name for name in node.properties if name not in known]
+            near = len(unknown) <= _NEAR_NAMES  # each is compared with each
             for name in unknown:
-                target = near_name(name, free, node.required, unknown)
+                target = near_name(name, free, node.required, unknown) if near else None
                 if target is not None:
                     out.repairs.append(f"renamed:{prefix}{name}>{target}")
                     known[target] = value[name]
@@ -326,13 +330,11 @@ class Schema:
                 else:
                     out.repairs.append(f"dropped:{prefix}{name}")
         fitted: dict[str, Any] = {}
-        for name, item in known.items():
-            fitted[name] = self._fit(node.properties[name], item, prefix + name, out, depth + 1)
-        for name, item in extra.items():
-            fitted[name] = self._fit(node.extra or _ANY, item, prefix + name, out, depth + 1)
-        for name in node.required:
-            if name not in fitted:
-                out.problems.append(Problem(prefix + name, "missing"))
+        for name, item in {**known, **extra}.items():
+            part = parts.get(name) or node.extra or _ANY
+            fitted[name] = self._fit(part, item, prefix + name, out, depth + 1)
+        absent = [name for name in node.required if name not in fitted]
+        out.problems += [Problem(prefix + name, "missing") for name in absent]
         return fitted
 
     def _coerce(

@@ -24,6 +24,8 @@ from chathands.limits import BATCH_PROSE, HOLD_CHARACTERS, MAX_CALLS
 
 _WHITE = " \t\r\n\f\v\ufeff\u200b\u2028\u2029"
 
+_RUNAWAY = 4 * MAX_CALLS
+"""Blocks after which a reply only repeats itself; identical calls count here as well."""
 _BLANKS = re.compile(f"[{_WHITE}]{{2,}}")
 
 
@@ -57,6 +59,7 @@ class Outlet:
         """Text since the last block of the batch; None before the first."""
         self._broken: list[BrokenCall] = []
         self._no_tool = False
+        self._blocks = 0
         self._seen: set[tuple[str, str]] = set()
 
     @property
@@ -148,6 +151,8 @@ class Outlet:
         for accepted in verdict.calls:
             self._call(accepted)
         self._aside = ""
+        self._blocks += 1
+        self.over = self.over or self._blocks >= _RUNAWAY
         return True
 
     def retract(self) -> bool:

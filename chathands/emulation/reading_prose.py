@@ -201,7 +201,7 @@ class Prose:
         kind = fence_kind(info) if info is not None else FenceKind.OTHER
         if (width < 3 or mark == "'") and kind is not FenceKind.CONTRACT:
             return False
-        if kind is FenceKind.OTHER or self._out.is_shown():
+        if kind is FenceKind.OTHER or (kind is not FenceKind.DATA and self._out.is_shown()):
             return False
         begins: Opening | bool = True
         self._out.begin(sure=kind is FenceKind.CONTRACT)
@@ -210,7 +210,7 @@ class Prose:
             # tags and printed calls in a fence explain more often than they call: they must be
             # all there is
             explains = begins is True or src.buf.startswith("print(", src.pos)
-            if begins is False or (explains and not self._out.is_bare):
+            if begins is False or (explains and not self._out.is_bare) or self._out.is_shown():
                 return False
         block = yield from read_body(src, self._tools, mark, width, kind, begins)
         return self._out.take(block, src.since(start))
@@ -245,13 +245,17 @@ class Prose:
     def _tag(self, *, line_start: bool) -> Reads[bool]:
         """Take a tag that means something, with what it opens; False: it is text."""
         src = self._src
-        if (yield from src.need(2)) and src.buf[src.pos + 1] == "!":
+        second = src.buf[src.pos + 1] if (yield from src.need(2)) else ""
+        if second == "!":
             if not ((yield from src.need(4)) and src.buf.startswith("<!--", src.pos)):
                 return False
             self._line_start = False
             yield from pass_element(src, self._out.say, "-->", 4)
             return True
-        if (yield from src.need(2)) and src.buf[src.pos + 1] == "<":
+        if second == "<":  # no tag begins like that but one
+            yield from src.need(3)
+            if not src.buf.startswith(_DOUBLED[:3], src.pos):
+                return False
             yield from src.need(len(_DOUBLED))
             src.pos += src.buf.startswith(_DOUBLED, src.pos)
         tag = yield from peek_known_tag(src, self._tools)

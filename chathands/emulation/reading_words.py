@@ -104,6 +104,8 @@ def take_text(
     """Words without quotes up to the next separator that is structure; None if the text ends."""
     frame = stack[-1]
     body: list[str] = []
+    inside: set[str] = set()
+    """Quotes that opened inside the text."""
     while True:
         found = _RUN.match(src.buf, src.pos)
         if found:
@@ -116,13 +118,16 @@ def take_text(
             continue
         char = src.buf[src.pos]
         over: bool | None
-        if char in QUOTES and body.count(char) % 2:  # the second of a pair inside
+        if char in inside:  # the second of a pair
+            inside.discard(char)
             over = False
         elif char in QUOTES and char != "`":
             over = look.string_ends(src.pos + 1, FAMILY[char], None)
             if over:  # the opening quote was forgotten
                 repairs["missing_quote"] = None
                 src.pos += 1
+            elif over is not None:
+                inside.add(char)
         elif char in CLOSERS:
             over = any(open_.kind in CLOSERS[char] for open_ in stack)
         elif char in COMMAS and frame.kind == "{":

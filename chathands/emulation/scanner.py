@@ -15,6 +15,7 @@ from chathands.emulation.reading_judge import Judge
 from chathands.emulation.reading_outlet import Outlet
 from chathands.emulation.reading_prose import Prose
 from chathands.emulation.reading_source import Source
+from chathands.emulation.reading_strings import without_surrogates
 from chathands.emulation.reading_tools import Tools
 from chathands.limits import REPLY_CAP
 
@@ -49,6 +50,7 @@ class Scanner:
         known = Tools(tools)
         self._outlet = Outlet(Judge(known, language), position, taken)
         self._left = cap
+        self._half = ""
         self._reading: ParsedReply | None = None
         self._walk = Prose(self._src, known, self._outlet).walk(inside_thinking=thinking == "open")
         next(self._walk)
@@ -77,6 +79,8 @@ class Scanner:
         beyond = len(text) > self._left
         text = text[: self._left]
         self._left -= len(text)
+        if text and (self._half or not text.isascii()):
+            text = self._paired(text)
         if text:
             self._src.feed(text)
             next(self._walk, None)
@@ -92,10 +96,21 @@ class Scanner:
         """As `close`, with the signs between the events."""
         if self._reading is None:
             self._outlet.cut_off |= finish_reason == "length"
+            if self._half:
+                self._src.feed(without_surrogates(self._half))
             self._src.final = True
             next(self._walk, None)
             self._reading = self._outlet.reading(finish_reason)
         return self._fetch(), self._reading
+
+    def _paired(self, text: str) -> str:
+        """The text with pairs of surrogates as characters; the first half of one waits for the
+        second. Halves alone cannot be written to any wire.
+        """
+        text, self._half = self._half + text, ""
+        if "\ud800" <= text[-1] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        return without_surrogates(text)
 
     def _fetch(self) -> list[Event | Sign]:
         events = self._outlet.events

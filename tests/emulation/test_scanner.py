@@ -279,3 +279,9 @@ def test_white_space_around_the_text_never_leaves() -> None:
     events, reading = read_in_pieces(["\ufeff \n", "  好", "\n\n", "的 ", "\n"])
     assert events == ["好\n\n的"]
     assert reading.text == "好\n\n的"
+
+
+def test_a_character_cut_in_half_between_pieces_leaves_whole() -> None:
+    halves = ["好\ud83d", "\ude00。"]
+    assert read_in_pieces(halves) == read_in_pieces(["好😀。"])
+    assert read_in_pieces(["好\ud83d"])[1].text == "好\ufffd"

@@ -361,3 +361,13 @@ def test_checking_what_was_checked_changes_nothing(part: dict[str, Any], value: 
 def test_plain_names_forget_dress_only() -> None:
     assert plain_name("Get_User-Name") == plain_name("ｇｅｔ user.name") == "getusername"
     assert plain_name("查询_快递") == "查询快递"
+
+
+def test_a_schema_nested_without_end_and_a_flood_of_names_come_to_an_end() -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(5000):
+        schema = {"type": "object", "properties": {"a": schema}}
+    assert compile_schema(schema).check({"a": {"a": {}}}).problems == ()
+    flood = {f"cit{i}": 1 for i in range(5000)}
+    checked = check({"city": {"type": "string"}}, {"city": "x", **flood}, "city")
+    assert checked.arguments == {"city": "x"}
