@@ -83,7 +83,8 @@ class ToolSpec:
         name = function.get("name") if isinstance(function, Mapping) else None
         if not isinstance(name, str) or not name:
             raise ValueError("a tool needs a name")
-        parameters = function.get("parameters") or function.get("input_schema")
+        given = (function.get(key) for key in ("parameters", "input_schema", "inputSchema"))
+        parameters = next(filter(None, given), None)
         if not isinstance(parameters, Mapping):
             parameters = {"type": "object", "properties": {}}
         extra = {key: value for key, value in function.items() if key not in _DECLARED}
