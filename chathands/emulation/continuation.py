@@ -101,6 +101,9 @@ def guide(
         lines.append(words["fixable"])
     if Status.OK in statuses:
         lines.append(_after_success(entries[-1], tools, pending, fixable, words))
+    elif not fixable:
+        # "Do not do it again" alone was answered by doing it again, four rounds in a row.
+        lines.append(words["tell"])
     return "\n".join(lines)
 
 

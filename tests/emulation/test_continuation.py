@@ -139,7 +139,8 @@ def test_english_has_the_same_states():
     )
 
 
-CALL_AGAIN = ("动作块。", "只写它", "重写", "action block.", "rewrite only")
+CALL_AGAIN = ("那一步的动作块", "只写它", "重写", "write that action block", "rewrite only")
+TELL = ("不写动作块。", "without an action block.")
 CHOICES = [("none", {}), ("required", {}), ("named", {"name": "send_note"}), ("last_round", {})]
 
 
@@ -183,6 +184,7 @@ def test_a_sibling_that_could_not_be_read_is_still_to_be_fixed():
 def test_what_was_denied_or_may_have_happened_is_not_asked_for_again(status, language):
     text = told((status, "x"), names=["send_note"], question="发到群里", language=language)
     assert not any(phrase in text for phrase in CALL_AGAIN)
+    assert text.endswith(TELL)
 
 
 HOSTILE = [

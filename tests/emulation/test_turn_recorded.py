@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from chathands.conversation import Message, SideEffect, Status, ToolResult, ToolSpec
+from chathands.conversation import Message, Status, ToolResult
 from chathands.emulation import Answer, Calls, Retry, Text, Turn, parse_reply
+from tests.emulation.recorded_tools import MORE_TOOLS, TOOLS, tools_of
 
 RECORDED = [
     json.loads(line)
@@ -20,62 +20,29 @@ RECORDED = [
 ]
 
 
-def spec(name: str, description: str, effect: SideEffect, *needed: str, **more: Any) -> ToolSpec:
-    properties = {**{key: {"type": "string"} for key in needed}, **more}
-    schema = {"type": "object", "properties": properties, "required": list(needed)}
-    return ToolSpec(name, description, schema, effect)
-
-
-NUMBER, TEXTS = {"type": "integer"}, {"type": "array", "items": {"type": "string"}}
-ROBOT = {"type": "string", "enum": ["销售群", "运营群"]}
-TOOLS = [
-    spec(
-        "read_excel_data",
-        "读取一个 Excel 工作簿里的一张表",
-        "none",
-        "file_path",
-        sheet_name={"type": "string"},
-        row_limit=NUMBER,
-        columns=TEXTS,
-    ),
-    spec(
-        "aggregate_excel_data",
-        "对 Excel 表做汇总：求和、平均、最大、最小或计数",
-        "none",
-        "file_path",
-        "column",
-        "function",
-        group_by={"type": "string"},
-        top_n=NUMBER,
-    ),
-    spec("send_dingtalk_message", "向钉钉群推送消息", "outward", "title", "content", robot=ROBOT),
-    spec("get_weather", "查询一个城市的天气", "none", "city", days=NUMBER),
-]
-MORE_TOOLS = [
-    *TOOLS,
-    spec("run_command", "执行一条 shell 命令", "local", "command"),
-    spec("web_search", "搜索互联网", "none", "query"),
-    spec("set_reminder", "设置提醒", "local", "time", "text"),
-    spec("send_email", "send an email", "outward", "to", "text"),
-    spec("read_file", "read a text file", "none", "path"),
-    spec("get_stock_price", "current price of a stock", "none", "symbol"),
-]
 UNDER_CONTRACT = [case for case in RECORDED if case["case"] != "without-a-contract"]
 PLAIN = [case for case in RECORDED if case["case"] == "without-a-contract"]
 
 
 @pytest.mark.parametrize("case", UNDER_CONTRACT, ids=lambda case: case["case"])
 def test_a_recorded_run_comes_to_what_it_came_to(case):
-    conversation = [Message.user(case["question"])]
-    turn = None
+    questions = list(case.get("questions") or [case["question"]])
+    conversation = [Message.user(questions.pop(0))]
+    language = case.get("language", "zh")
+    turn, before = None, ()
     for step in case["steps"]:
-        turn = turn or Turn(conversation, TOOLS, fence="k7f3")
-        assert turn.request().messages[-1].role == "user"
+        if turn is None:
+            options = {key: step[key] for key in ("choice", "withdraw") if key in step}
+            turn = Turn(conversation, tools_of(case), language=language, fence="k7f3", **options)
+        messages = turn.request().messages
+        assert messages[-1].role == "user"
+        assert messages[: len(before)] == before
         turn.feed(Text(step["reply"]))
         outcome = turn.finish(step["finish"])
         assert type(outcome).__name__ == step["outcome"]
         if step.get("reason"):
             assert outcome.reason == step["reason"]
+        before = messages
         if isinstance(outcome, Retry):
             continue
         conversation += turn.transcript
@@ -85,6 +52,23 @@ def test_a_recorded_run_comes_to_what_it_came_to(case):
             for call, (status, content) in zip(outcome.calls, step["results"], strict=True):
                 result = ToolResult(call.id, call.name, Status(status), content, 80)
                 conversation.append(Message.tool(result))
+        elif questions:
+            conversation.append(Message.user(questions.pop(0)))
+            before = ()
+    assert not questions
+
+
+def test_the_recorded_runs_cover_both_languages_and_several_rounds():
+    rounds = {"zh": [], "en": []}
+    statuses = set()
+    for case in UNDER_CONTRACT:
+        calls = [step for step in case["steps"] if step["outcome"] == "Calls"]
+        rounds[case.get("language", "zh")].append(len(calls))
+        statuses |= {status for step in calls for status, _ in step["results"]}
+    assert max(rounds["zh"]) >= 3
+    assert max(rounds["en"]) >= 2
+    assert len(rounds["en"]) >= 3
+    assert statuses == {status.value for status in Status}
 
 
 @pytest.mark.parametrize("case", PLAIN, ids=lambda case: case["question"])
