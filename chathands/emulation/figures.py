@@ -13,6 +13,7 @@ from chathands.conversation import Conversation, Role, Tag, ToolSpec
 from chathands.emulation.claims import asks_for_explanation, evidence, has_results
 from chathands.emulation.figures_read import Figure, figures_of, matches, says_something
 from chathands.emulation.matching import best_read_tool
+from chathands.emulation.phrases import asks_to_look
 from chathands.emulation.prompts import load
 from chathands.emulation.rows import misplaced_figure
 from chathands.emulation.state import question_of
@@ -26,8 +27,12 @@ def unbacked_figure(text: str, specs: Sequence[ToolSpec], conversation: Conversa
     question = question_of(conversation)
     if asks_for_explanation(question):
         return None
-    if not has_results(conversation) and best_read_tool(question, specs) is None:
-        return None
+    if not has_results(conversation):
+        if best_read_tool(question, specs) is None:
+            return None
+        general = re.search(load("claims")["figure"]["general"], text, re.IGNORECASE)
+        if general is not None and not asks_to_look(question):
+            return None
     wanted = [figure for figure in figures_of(_stated(text)) if says_something(figure)]
     if not wanted:
         return None

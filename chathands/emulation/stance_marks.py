@@ -47,10 +47,15 @@ def _concerns_means(text: str, tools: Sequence[ToolSpec]) -> bool:
     return holds("addressed", text) or holds("about_tools", text) or does_one_of(tools, text, 0.6)
 
 
+def _with_reason(text: str, following: str) -> str:
+    """A sentence with what its colon announces."""
+    return f"{text} {following}" if text.endswith((":", "：")) else text
+
+
 def _inability_zh(text: str, following: str) -> list[str]:
     marks: list[str] = []
     clauses = [clause for clause in re.split(r"[,，;；：:]", text) if clause.strip()]
-    external = holds("zh_reason", text)
+    external = holds("zh_reason", _with_reason(text, following))
     sorry = holds("zh_sorry", text)
     for at, clause in enumerate(clauses):
         before = clauses[at - 1] if at else ""
@@ -63,7 +68,8 @@ def _inability_zh(text: str, following: str) -> list[str]:
         for name in ("zh_cannot_me", "zh_cannot_open", "zh_no_means"):
             for found in rule(name).finditer(clause) if not marks else ():
                 prefix = clause[: found.start()]
-                if holds("zh_i_near", prefix) or (sorry and _speaker(prefix, clauses[:at])):
+                mine = sorry or any("我" in earlier for earlier in clauses[:at])
+                if holds("zh_i_near", prefix) or (mine and _speaker(prefix, clauses[:at])):
                     marks.append(name)
         names = ("zh_cannot_idiom", "zh_cannot_here", "zh_cannot_for_you")
         marks += [name for name in names if holds(name, clause)]
@@ -91,7 +97,7 @@ def _speaker(prefix: str, earlier: Sequence[str]) -> bool:
 
 def _inability_en(text: str, following: str) -> list[str]:
     marks: list[str] = []
-    external = holds("en_reason", text)
+    external = holds("en_reason", _with_reason(text, following))
     for found in rule("en_cannot").finditer(text):
         before, after = text[: found.start()], text[found.end() : found.end() + 70]
         after = rule("en_clause_end").split(after)[0]
@@ -126,7 +132,7 @@ def _i_speak(before: str, matched: str) -> bool:
 
 def _lacks(text: str, tools: Sequence[ToolSpec]) -> bool:
     """Whether the speaker denies having what a declared tool gives."""
-    if holds("conditional", text) or holds("reported", text):
+    if any(holds(name, text) for name in ("conditional", "reported", "zh_reason", "en_reason")):
         return False
     lacks = any(holds(name, text) for name in ("lacks_en", "lacks_zh", "not_known"))
     return lacks and does_one_of(tools, text)
@@ -142,7 +148,8 @@ def _handing_over(text: str, tools: Sequence[ToolSpec]) -> list[str]:
     marks = []
     mine = holds("i_do", text)
     wants_a_value = holds("asks_value", text) and not holds("source_noun", text)
-    wants_it_back = holds("give_back", text) and not holds("polish", text)
+    idle = holds("polish", text) or holds("open_offer", text)
+    wants_it_back = holds("give_back", text) and not idle
     wants_data = holds("asks_data", text) and does_one_of(tools, text)
     if (wants_it_back or wants_data) and not wants_a_value:
         marks.append("give_back")
@@ -174,6 +181,8 @@ def _intent_zh(text: str) -> list[str]:
         past = holds("zh_past", text[: found.start()])
         if not past and not holds("not_intent_zh", text[: found.end()]):
             marks.append("intent_zh")
+    if not marks and holds("ready_zh", text):
+        marks.append("intent_zh")
     if not marks and not holds("zh_if", text):
         for found in rule("zh_at_once").finditer(text):
             if holds("zh_open_act", text[found.end() :]) and not holds("zh_past", text):
@@ -190,16 +199,23 @@ def _intent_zh(text: str) -> list[str]:
 def _intent_to_do(text: str, tools: Sequence[ToolSpec]) -> list[str]:
     """A first person's future with the task of a declared tool for its object."""
     promised = holds("will_do", text) and not holds("conditional", text)
-    return ["intent_task"] * (promised and does_one_of(tools, text))
+    if promised and does_one_of(tools, text):
+        return ["intent_task"]
+    return ["soon_task"] * (holds("fragment_en", text) and does_one_of(tools, text, 0.6))
+
+
+def _unconditional(name: str, text: str) -> bool:
+    found = rule(name).search(text)
+    return found is not None and not holds("en_if", text[: found.end()])
 
 
 def _intent_en(text: str) -> list[str]:
     marks = []
-    if not holds("en_if", text):
-        if holds("intent_en", text) or holds("plan_en", text):
-            marks.append("intent_en")
-        elif holds("soon_en", text):
-            marks.append("soon_en")
+    # What is promised first may well have a condition behind it.
+    if any(_unconditional(name, text) for name in ("intent_en", "plan_en", "ready_en")):
+        marks.append("intent_en")
+    elif _unconditional("soon_en", text):
+        marks.append("soon_en")
     if holds("doing_en", text):
         marks.append("doing_en")
     if holds("wait_en", text) and not holds("not_wait_en", text):
