@@ -5,7 +5,7 @@ Byte-identical for the same tools; nothing in a tool's own words can open a fenc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,20 +108,24 @@ def find_tools(language: Language, unlisted: Unlisted) -> ToolSpec:
 
 
 def _examples(specs: Sequence[ToolSpec], language: Language) -> list[str]:
-    """Worked examples with declared tools where there are any, else one of the tools' kind with a
-    tool for show; then the chain."""
+    """The chain, which is the same for all tools and so stays in the upstream's cache; then worked
+    examples with declared tools where there are any, else one of the tools' kind for show.
+
+    The tools for show have names like any other: a small model copies a telling prefix to the
+    declared ones.
+    """
     words = wording(language)["contract"]
-    own = _worked_examples(specs, words)
-    chain = _chain_example(language)
-    if own:
-        return [*own, f"{words['chain_intro']}\n{chain}"]
+    declared = {spec.name for spec in specs}
+    chain = f"{words['chain_intro']}\n{_chain_example(language, declared)}"
+    if own := _worked_examples(specs, words):
+        return [chain, *own]
     kind = kind_of_tools(specs)
     if kind is None:
-        return [f"{words['chain_intro']}\n{chain}"]
+        return [chain]
     shown = load("examples")[kind][language]
-    block = render_block(shown["tool"], shown["parameters"])
+    block = render_block(_for_show(shown["tool"], declared), shown["parameters"])
     example = words["example"].format(request=shown["request"], block=block)
-    return [f"{words['show_intro']}\n{example}", chain]
+    return [chain, f"{words['show_intro']}\n{example}"]
 
 
 def _worked_examples(specs: Sequence[ToolSpec], words: Mapping[str, Any]) -> list[str]:
@@ -164,15 +168,23 @@ def _fitting_example(spec: ToolSpec) -> ToolExample | None:
     return None
 
 
-def _chain_example(language: Language) -> str:
+def _for_show(name: str, declared: Collection[str]) -> str:
+    """The name of a tool that is said not to exist, so it must not."""
+    while name in declared:
+        name += "_0"
+    return name
+
+
+def _chain_example(language: Language, declared: Collection[str]) -> str:
     """Two independent calls at once, then one that depends on them, then the answer."""
     words, history = wording(language)["contract"], wording(language)["history"]
 
     def call(entry: Mapping[str, Any]) -> str:
-        return render_block(entry["tool"], entry["parameters"])
+        return render_block(_for_show(entry["tool"], declared), entry["parameters"])
 
     def result(number: int, entry: Mapping[str, Any], content: str) -> str:
-        head = history["result"].format(number=number, name=entry["tool"], envelope="status=ok")
+        name = _for_show(entry["tool"], declared)
+        head = history["result"].format(number=number, name=name, envelope="status=ok")
         marks = history["open"].format(fence="…"), history["close"].format(fence="…")
         return f"{head}\n{marks[0]}\n{content}\n{marks[1]}"
 

@@ -166,11 +166,11 @@ def test_a_worked_example_comes_from_a_declared_tool():
 
 def test_a_chain_is_shown_block_stop_result_block_stop_result_answer():
     text = render_contract([SEND], language="zh")
-    chain = text[text.index("《荔枝》") : text.index("## 工具")]
+    end = "取书号 R88。"
+    chain = text[text.index("《荔枝》") : text.index(end) + len(end)]
     shape = re.findall(r"```json action|status=ok", chain)
     block, result = "```json action", "status=ok"
     assert shape == [block, block, result, result, block, result]
-    assert chain.rstrip().endswith("取书号 R88。")
 
 
 def test_an_example_that_its_own_tool_would_not_take_is_not_shown():
@@ -185,26 +185,37 @@ def test_an_example_that_its_own_tool_would_not_take_is_not_shown():
     assert render_block("send", {"robot": "甲群"}) in text
 
 
+CHAIN = ("find_book", "reserve_book")
+
+
 @pytest.mark.parametrize(
     ("spec", "shown"),
     [
-        (ToolSpec("open_file", "Open a document by its path"), "demo_open_text"),
-        (ToolSpec("get_rates", "查询今天的报价"), "demo_tide_time"),
-        (ToolSpec("notify_team", "推送通知"), "demo_leave_word"),
-        (ToolSpec("calculate", "Evaluate a formula"), "demo_circle_area"),
+        (ToolSpec("open_file", "Open a document by its path"), "open_text"),
+        (ToolSpec("get_rates", "查询今天的报价"), "tide_time"),
+        (ToolSpec("notify_team", "推送通知"), "leave_word"),
+        (ToolSpec("calculate", "Evaluate a formula"), "circle_area"),
     ],
 )
 @pytest.mark.parametrize("language", ["zh", "en"])
 def test_tools_without_examples_get_one_of_their_kind(spec, shown, language):
     text = render_contract([spec], language=language)
     examples = text[: text.index(f"### {spec.name}")]
-    assert set(re.findall(r"demo_\w+", examples)) == {shown, "demo_find_book", "demo_reserve_book"}
+    called = set(re.findall(r'"tool": "([\w ]+)"', examples))
+    assert called == {"工具名" if language == "zh" else "tool name", shown, *CHAIN}
+
+
+def test_a_tool_for_show_never_has_a_declared_name():
+    text = render_contract([ToolSpec("find_book", "", {}, "none")], language="en")
+    examples = text[: text.index("### find_book")]
+    assert '"tool": "find_book_0"' in examples
+    assert '"tool": "find_book"' not in examples
 
 
 def test_a_declared_example_is_better_than_one_for_show():
     text = render_contract([READ, SEND], language="zh")
-    assert "demo_open_text" not in text
-    assert "demo_leave_word" not in text
+    assert "open_text" not in text
+    assert "leave_word" not in text
 
 
 def test_tools_of_no_known_kind_get_the_chain_alone():

@@ -116,7 +116,7 @@ def lookup_of(language: Language) -> str:
     specs = [replace(READ, examples=(), parameters=RICH), *plain]
     turn = Turn([Message.user("read_table")], specs, language=language, contract_budget=1400)
     contract = turn.request().messages[0].content
-    texts = [contract[contract.index("demo_") - 200 :]]
+    texts = [contract[contract.index("find_book") - 200 :]]
     for query in ("query kind 31", "zzz"):
         turn.feed(Text(render_block("find_tools", {"query": query})))
         turn.finish("stop")

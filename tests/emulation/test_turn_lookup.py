@@ -29,7 +29,8 @@ WATER = render_block("water_plants", {"row": 3})
 
 
 def turn_on(conversation=QUESTION, tools=TOOLS, **options) -> Turn:
-    return Turn(conversation, tools, contract_budget=BUDGET, fence="f00d", **options)
+    settings = {"contract_budget": BUDGET, "fence": "f00d", **options}
+    return Turn(conversation, tools, **settings)
 
 
 def say(turn: Turn, text: str, **options):
@@ -232,7 +233,7 @@ def test_streamed_calls_beside_a_lookup_leave_in_order():
 
 
 def test_the_pseudo_tool_is_told_in_english_too():
-    turn = turn_on(language="en")
+    turn = turn_on(language="en", contract_budget=1300)
     assert "Finds tools that are not listed above" in contract_of(turn)
     say(turn, FIND)
     assert "These tools were found" in turn.transcript[-1].text
