@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from chathands.limits import JSON_DEPTH
+from chathands.schema_nesting import renested
 from chathands.schema_values import (
     Problem,
     admits,
@@ -41,7 +42,7 @@ class Checked:
     arguments: dict[str, Any]
     problems: tuple[Problem, ...] = ()
     repairs: tuple[str, ...] = ()
-    """`coerced:`, `renamed:`, `dropped:`, `enum:`, each with the path of the argument."""
+    """`coerced:`, `renamed:`, `dropped:`, `enum:`, `nested:`, each with the argument's path."""
 
 
 _KEPT: Final = 512
@@ -305,6 +306,9 @@ class Schema:
         """`combined`: other parts of the schema know more properties, so that none is dropped."""
         prefix = f"{path}." if path else ""
         parts = node.properties
+        if not combined and parts and (moved := renested(value, parts)) is not None:
+            value, where = moved
+            out.repairs.append(f"nested:{prefix}{where}")
         known = {
             name: item
             for name, item in value.items()

@@ -371,3 +371,52 @@ def test_a_schema_nested_without_end_and_a_flood_of_names_come_to_an_end() -> No
     flood = {f"cit{i}": 1 for i in range(5000)}
     checked = check({"city": {"type": "string"}}, {"city": "x", **flood}, "city")
     assert checked.arguments == {"city": "x"}
+
+
+WRAPPED = {
+    "type": "object",
+    "properties": {
+        "schedule": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"vehicle": {"type": "string"}, "tasks": {"type": "array"}},
+                "required": ["vehicle"],
+            },
+        },
+        "note": {"type": "string"},
+        "place": {"type": "object", "properties": {"city": {"type": "string"}}},
+    },
+    "required": ["schedule"],
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({"vehicle": "W", "tasks": ["oil"]}, {"schedule": [{"vehicle": "W", "tasks": ["oil"]}]}),
+        ({"vehicle": "W", "note": "n"}, {"schedule": [{"vehicle": "W"}], "note": "n"}),
+        ({"input": {"schedule": [{"vehicle": "W"}]}}, {"schedule": [{"vehicle": "W"}]}),
+        ({"schedule": [{"vehicle": "W"}], "city": "X"},
+         {"schedule": [{"vehicle": "W"}], "place": {"city": "X"}}),
+    ],
+)  # fmt: skip
+def test_names_at_the_wrong_level_are_put_where_they_are_declared(given, wanted) -> None:
+    checked = compile_schema(WRAPPED).check(given)
+    assert checked.arguments == wanted
+    assert not checked.problems
+    assert any(repair.startswith("nested:") for repair in checked.repairs)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"vehicle": "W", "colour": "red"},
+        {"vehicle": "W", "city": "X"},
+        {"schedule": [{"vehicle": "W"}], "vehicle": "V"},
+        {"input": {"schedule": [{"vehicle": "W"}], "colour": "red"}},
+    ],
+)
+def test_names_that_belong_to_no_one_place_are_not_moved(given) -> None:
+    checked = compile_schema(WRAPPED).check(given)
+    assert not any(repair.startswith("nested:") for repair in checked.repairs)
