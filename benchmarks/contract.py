@@ -25,6 +25,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.figures import read_lines, wilson  # noqa: E402
 from chathands.conversation import ToolExample, ToolSpec  # noqa: E402
 from chathands.emulation import parse_reply  # noqa: E402
 from chathands.emulation.contract import in_order, render_contract, render_tool  # noqa: E402
@@ -61,11 +62,6 @@ def toolbox(name: str, language: Language) -> tuple[ToolSpec, ...]:
 
 def cases() -> list[Row]:
     return read_lines(DATA / "contract_cases.jsonl")
-
-
-def read_lines(path: Path) -> list[Row]:
-    # Not splitlines(): U+2028 may stand inside a string.
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
 # --- variants
@@ -210,16 +206,6 @@ def is_right(case: Row, reply: str, finish_reason: str, specs: Sequence[ToolSpec
 
 
 # --- intervals
-
-
-def wilson(hits: int, n: int, z: float = 1.96) -> tuple[float, float]:
-    """The 95 % Wilson score interval of a share (Wilson 1927)."""
-    if not n:
-        return 0.0, 1.0
-    p, zz = hits / n, z * z
-    middle = (p + zz / (2 * n)) / (1 + zz / n)
-    half = z * math.sqrt(p * (1 - p) / n + zz / (4 * n * n)) / (1 + zz / n)
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def mcnemar(only_first: int, only_second: int) -> float:

@@ -19,7 +19,8 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.emulation.stance_cases import cases, decidable, decided, wilson  # noqa: E402
+from benchmarks.figures import wilson  # noqa: E402
+from benchmarks.labelled import cases, decidable, decided  # noqa: E402
 
 Case = dict[str, Any]
 Judge = Callable[[Case], bool]

@@ -7,13 +7,14 @@ from importlib.resources import files
 
 import pytest
 
+from benchmarks.figures import wilson
+from benchmarks.labelled import cases, decidable, decided, tools_of
 from chathands.conversation import Message, Status, ToolCall, ToolResult, ToolSpec
 from chathands.emulation.outcome import Answer, Basis, ParsedReply, Reason, Retry
 from chathands.emulation.phrases import says_nothing
 from chathands.emulation.refusal import stance_of
 from chathands.emulation.review import review_reply
 from tests.emulation.replies import KINDS
-from tests.emulation.stance_cases import cases, decidable, decided, tools_of, wilson
 
 CASES = cases()
 LEARNT = [c for c in CASES if c.get("set") != "b1-held" and not c.get("misjudged")]

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.contract import in_language, read_lines
+from benchmarks.shortlist import BUDGET, judged, requests, tools
 from chathands.conversation import Message, Status, Tag, ToolCall, ToolExample, ToolResult, ToolSpec
 from chathands.emulation.contract import render_contract, render_tool
 from chathands.emulation.offer import offered_tools
-from chathands.emulation.outcome import Language
 from chathands.emulation.shortlist import rank, scores, stem
 from chathands.emulation.sizes import tokens
-
-DATA = Path(__file__).parents[2] / "benchmarks" / "data"
-BUDGET = int(0.35 * 8192)
-
-
-def office(language: Language) -> list[ToolSpec]:
-    rows = read_lines(DATA / "shortlist_tools.jsonl")
-    return [ToolSpec(**in_language(row, language)) for row in rows]
 
 
 def tool(name: str, description: str = "", **properties: Any) -> ToolSpec:
@@ -46,18 +35,38 @@ RAIN = tool("get_weather", "查询城市天气")
 MAIL = tool("send_mail", "Send an email")
 
 
+@pytest.mark.parametrize("part", ["tune", "held"])
 @pytest.mark.parametrize("spoken", ["zh", "en"])
 @pytest.mark.parametrize("told", ["zh", "en"])
-def test_the_right_one_of_a_hundred_tools_is_near_the_top(spoken, told):
-    specs = office(told)
-    rows = [
-        row
-        for row in read_lines(DATA / "shortlist_requests.jsonl")
-        if row["language"] == spoken and row["part"] in ("tune", "held")
-    ]
-    assert len(rows) >= 120
+def test_the_right_one_of_a_hundred_tools_is_near_the_top(part, spoken, told):
+    rows, specs = requests(spoken, part=part), tools(told)
+    assert len(rows) == 100
     places = [names(rank(specs, row["request"])).index(row["tool"]) + 1 for row in rows]
     assert sum(place <= 12 for place in places) / len(places) >= 0.97
+
+
+UNSEEN = {("zh", "zh"): 0.83, ("en", "en"): 0.77, ("zh", "en"): 0.72, ("en", "zh"): 0.74}
+"""Of the third set, by the language of the request and of the tools: measured 86.8, 81.1, 75.5 and
+77.4 % listed; two requests of 53 may go."""
+
+
+@pytest.mark.parametrize(("spoken", "told"), UNSEEN)
+def test_requests_written_afterwards_find_their_tool_listed_or_named(spoken, told):
+    found = judged(requests(spoken, part="fresh"), told)
+    assert len(found) == 53
+    assert sum(entry.listed for entry in found) / len(found) >= UNSEEN[spoken, told]
+    assert all(entry.listed or entry.named for entry in found)
+
+
+def test_synonyms_bring_words_together_that_share_no_letter():
+    rows, specs = requests("zh", part="held", words="other"), tools("en")
+
+    def first_twenty(**options):
+        return sum(
+            row["tool"] in names(rank(specs, row["request"], **options)[:20]) for row in rows
+        )
+
+    assert first_twenty() >= 48 > 20 > first_twenty(synonyms=False)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +129,7 @@ def test_a_contract_that_fits_lists_everything():
 @pytest.mark.parametrize("budget", [900, 1500, BUDGET])
 @pytest.mark.parametrize("language", ["zh", "en"])
 def test_the_contract_stays_in_its_budget(budget, language):
-    specs = office(language)
+    specs = tools(language)
     offered = offered_tools(specs, [Message.user("查一下库存，再发邮件")], budget, language)
     assert offered
     chosen, unlisted = offered
@@ -171,11 +180,11 @@ def test_the_list_is_the_same_in_every_round_of_a_run():
 
 
 def test_the_benchmark_data_is_whole():
-    known = {row["name"] for row in read_lines(DATA / "shortlist_tools.jsonl")}
-    rows = read_lines(DATA / "shortlist_requests.jsonl")
+    known = set(names(tools("zh")))
     assert len(known) == 100
     for language in ("zh", "en"):
-        part = [row for row in rows if row["language"] == language]
-        assert {row["tool"] for row in part} == known
-        assert sum(row["words"] == "other" for row in part) * 2 >= len(part)
-    assert json.dumps(rows)
+        assert set(names(tools(language))) == known
+        rows = requests(language)
+        assert {row["tool"] for row in rows} == known
+        assert len({row["request"] for row in rows}) == len(rows)
+        assert sum(row["words"] == "other" for row in rows) * 2 >= len(rows)

@@ -4,16 +4,16 @@ the files."""
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
+from benchmarks.figures import read_lines
 from chathands.conversation import Message, Status, ToolCall, ToolResult, ToolSpec, as_specs
 from chathands.emulation.outcome import Outcome
 from chathands.emulation.reading import parse_reply
 from chathands.emulation.review import review_reply
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[1] / "tests" / "data"
 TOOLS = (
     ToolSpec("get_weather", "查询一个城市的天气"),
     ToolSpec("read_file", "读取文件内容"),
@@ -27,7 +27,7 @@ TOOLS = (
 def cases(name: str = "refusals.jsonl") -> list[dict[str, Any]]:
     """The cases of a file; tools that are named only are put in from `refusal_tools.json`."""
     named = json.loads((DATA / "refusal_tools.json").read_text(encoding="utf-8"))
-    out = [json.loads(line) for line in (DATA / name).read_text("utf-8").split("\n") if line]
+    out = read_lines(DATA / name)
     for case in out:
         if "tools" in case:
             case["tools"] = [named[t] if isinstance(t, str) else t for t in case["tools"]]
@@ -60,13 +60,3 @@ def decided(case: dict[str, Any], *, asked: bool) -> Outcome:
 def decidable(case: dict[str, Any], *, asked: bool) -> bool:
     """Whether a person could tell from what is shown: some cases need their question."""
     return "user" in case if asked else not case.get("needs_question", False)
-
-
-def wilson(hits: int, of: int, z: float = 1.96) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson 1927)."""
-    if not of:
-        return 0.0, 1.0
-    share, base = hits / of, 1 + z * z / of
-    middle = share + z * z / (2 * of)
-    half = z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))
-    return max(0.0, (middle - half) / base), min(1.0, (middle + half) / base)
