@@ -25,8 +25,11 @@ _SHORT = 320
 def _filled(name: str) -> str:
     """A part or rule with the parts it names put in. A list is a choice of its entries."""
     tables = load("stance")
-    part = tables["parts"].get(name) or tables["rules"][name]
-    return with_parts(part if isinstance(part, str) else f"(?:{'|'.join(part)})")
+    return with_parts(_choice(tables["parts"].get(name) or tables["rules"][name]))
+
+
+def _choice(part: str | list[str]) -> str:
+    return part if isinstance(part, str) else f"(?:{'|'.join(part)})"
 
 
 @cache
@@ -61,12 +64,16 @@ class Sentence:
         return sum(2 if char > "\u2e7f" else 1 for char in self.text)
 
 
-_STRAIGHT = str.maketrans({"’": "'", "‘": "'", "`": "'"})
+@cache
+def _plain_characters() -> dict[int, str]:
+    """Apostrophes made straight and traditional characters simplified, one for one."""
+    pairs = load("traditional")["pairs"].split()
+    return str.maketrans({"’": "'", "‘": "'", "`": "'", **dict(pairs)})
 
 
 def straightened(text: str) -> str:
-    """Lower case with straight apostrophes, as the patterns are written."""
-    return text.translate(_STRAIGHT).casefold()
+    """Lower case, straight apostrophes, simplified characters: as the patterns are written."""
+    return text.translate(_plain_characters()).casefold()
 
 
 def testimony(text: str) -> str:
@@ -76,7 +83,7 @@ def testimony(text: str) -> str:
         text = f"{text[:_READ_HEAD]}\n{text[-_READ_TAIL:]}"
     text = re.sub(r"```.*?(?:```|\Z)", "\n", text, flags=re.DOTALL)
     text = re.sub(r"`[^`\n]+`", " ⟦⟧ ", text)
-    text = re.sub(r"^\s*>.*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^[^\S\n]*>.*$", "", text, flags=re.MULTILINE)
     text = straightened(text).replace("**", "").replace("__", "")
     text = re.sub(remove["letter"], "", text, flags=re.MULTILINE)
     text = re.sub(remove["arrow"], "", text, flags=re.MULTILINE)
@@ -106,21 +113,25 @@ def sentences_of(text: str) -> list[tuple[str, bool]]:
 
 def says_nothing(text: str) -> bool:
     """Whether a reply is only an acknowledgement: nothing done, nothing said."""
-    words = load("stance")["acknowledgement"]["words"]
+    words = _nods()
     rest = re.sub(r"[\s,，.。!！~～、；;：:]+", " ", straightened(text)).strip()
-    return 0 < len(rest) <= _SHORT and re.fullmatch(rf"(?>(?:{words}) ?)++", rest) is not None
+    return 0 < len(rest) <= _SHORT and re.fullmatch(rf"(?>{words} ?)++", rest) is not None
 
 
 def without_nods(text: str) -> str:
     """A reply without the acknowledgement it opens with."""
-    words = load("stance")["acknowledgement"]["words"]
-    return re.sub(rf"^(?>(?:{words})[\s,，.。!！~～、]+)++", "", text.strip().casefold())
+    return re.sub(rf"^(?>{_nods()}[\s,，.。!！~～、]+)++", "", text.strip().casefold())
+
+
+@cache
+def _nods() -> str:
+    return _choice(load("stance")["acknowledgement"]["words"])
 
 
 def tells_how(text: str) -> bool:
     """Whether a reply teaches how something is done, or tells from the start what to click."""
     lowered = straightened(text).strip()
-    lesson = re.search(load("stance")["how_to"]["lesson"], lowered) is not None
+    lesson = re.search(_choice(load("stance")["how_to"]["lesson"]), lowered) is not None
     return lesson or holds("imperative_zh", lowered) or holds("imperative_en", lowered)
 
 

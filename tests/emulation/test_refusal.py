@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
+import tomllib
 from importlib.resources import files
+from itertools import pairwise
 
 import pytest
 
@@ -11,7 +14,7 @@ from benchmarks.figures import wilson
 from benchmarks.labelled import cases, decidable, decided, tools_of
 from chathands.conversation import Message, Status, ToolCall, ToolResult, ToolSpec
 from chathands.emulation.outcome import Answer, Basis, ParsedReply, Reason, Retry
-from chathands.emulation.phrases import says_nothing
+from chathands.emulation.phrases import rule, says_nothing
 from chathands.emulation.refusal import stance_of
 from chathands.emulation.review import review_reply
 from tests.emulation.replies import KINDS
@@ -260,12 +263,28 @@ def test_more_than_a_nod_is_not_a_nod(text):
     ],
 )
 def test_hostile_text_is_judged_quickly(text):
-    started = time.perf_counter()
+    started = time.process_time()
     stance_of(text)
     says_nothing(text)
-    assert time.perf_counter() - started < 2
+    # The processor's time, so that other load does not count: a pattern that tries every
+    # combination takes hours here, a sound one some milliseconds.
+    assert time.process_time() - started < 20
 
 
-def test_the_evidence_names_its_source():
-    text = files("chathands.emulation.prompts").joinpath("stance.toml").read_text("utf-8")
-    assert "# Source:" in text
+EVIDENCE = files("chathands.emulation.prompts").joinpath("stance.toml").read_text("utf-8")
+
+
+def test_every_pattern_can_be_put_together():
+    tables = tomllib.loads(EVIDENCE)
+    names = [*tables["parts"], *tables["rules"]]
+    assert len(set(names)) == len(names) > 100
+    for name in names:
+        assert "{" not in re.sub(r"\{\d*,?\d*\}", "", rule(name).pattern), name
+
+
+def test_evidence_stays_readable():
+    lines = EVIDENCE.split("\n")
+    assert max(map(len, lines)) <= 420
+    for above, line in pairwise(lines):
+        if line.endswith("= ["):
+            assert above.startswith("#"), f"what is {line} for?"
