@@ -8,9 +8,8 @@ import sqlite3
 import pytest
 
 from chathands.agent import Finished, Suspended
-from chathands.agent.verdict import LAYERS, LOOKUP, verdict_of
 from chathands.conversation import Message, Status, ToolResult
-from chathands.emulation.outcome import Reason
+from chathands.emulation.outcome import Thinking
 from chathands.errors import ConfigError, UpstreamFailed, UpstreamUnreachable
 from chathands.store import STATE_FILE, codec
 from chathands.toolbox import CallStarted
@@ -23,6 +22,12 @@ REFUSAL = "抱歉，作为一个语言模型，我无法访问外部工具，没
 UNREADABLE = "```json action\nlook at the stock, try {}\n```"
 LOOK = block("look", what="库存")
 STOCK = READ.replace("查询。", "查看库存。")
+TRANSLATE = """
+@tool(side_effect="none", timeout=10)
+async def translate(text: Annotated[str, Field(description="原文")]) -> str:
+    \"\"\"翻译成英文。\"\"\"
+    return text
+"""
 
 
 async def verdict(tmp_path, replies, *sources, ask="看看库存", **options):
@@ -77,8 +82,35 @@ async def test_a_block_that_stops_in_the_middle_by_itself_is_the_parser_s(tmp_pa
 async def test_an_unbacked_claim_is_the_review_s(tmp_path):
     replies = [f"已经发送到销售群了。第 {n} 次。" for n in range(3)]
     said = await verdict(tmp_path, replies, SEND, READ, ask="发周报")
-    assert said.startswith("review: 模型说办好了，但没有对应的成功操作")
+    assert said.startswith("review: 模型说办好了，但没有对应的成功操作，没有放行（")
     assert "unbacked_claim×2" in said
+
+
+async def test_figures_from_nowhere_are_the_review_s(tmp_path):
+    made_up = [f"库存还有 {n} 箱。" for n in (25, 26)]
+    forced = ["库存有很多。", UNREADABLE.format(1), block("translate", text="库存")]
+    said = await verdict(tmp_path, [*made_up, *forced], STOCK, TRANSLATE)
+    assert said.startswith("review: 模型报了没有来源的数字，没有放行（unbacked_figure×2、")
+
+
+async def test_a_call_that_was_never_confirmed_is_the_review_s(tmp_path):
+    loose = "```json action\n{{'tool': 'note', 'parameters': {{'text': '{}'}}}}\n```"
+    replies = [loose.format(what) for what in ("买菜", "睡觉")]
+    said = await verdict(tmp_path, replies, NOTE, ask="记一下买菜")
+    assert said.startswith("review: 要执行的调用没有得到确认，没有放行（unconfirmed×2）")
+
+
+async def test_another_tool_than_the_forced_one_is_the_contract_s(tmp_path):
+    made_up = [f"库存还有 {n} 箱。" for n in (25, 26)]
+    other = [block("translate", text=f"库存{n}") for n in range(3)]
+    said = await verdict(tmp_path, [*made_up, *other], STOCK, TRANSLATE)
+    assert said.startswith("contract: 模型没有用指定的工具（unbacked_figure×2、wrong_tool×3）")
+
+
+async def test_thinking_without_a_word_is_the_contract_s(tmp_path):
+    replies = [[Thinking(f"想想库存，{n}")] for n in range(3)]
+    said = await verdict(tmp_path, replies)
+    assert said.startswith("contract: 模型只写了思考或空话，没有回答（empty×")
 
 
 async def test_what_ended_the_run_is_blamed_and_the_reasons_are_counted(tmp_path):
@@ -330,24 +362,3 @@ async def test_a_run_stopped_while_the_model_spoke_is_ok_too(tmp_path):
         with pytest.raises(asyncio.CancelledError):
             await task
     assert await last_line(w.settings.state_dir) == "ok: 已停止（当时模型正在回答）"
-
-
-# --- every case has its line
-
-
-@pytest.mark.parametrize("reason", [one for one in Reason if one != LOOKUP])
-def test_every_reason_blames_a_layer_in_one_line(reason):
-    row = {"at": 0.0, "pieces": [["text", "某话", [2]]], "finish": "stop"}
-    row["outcome"] = {"kind": "give_up", "reason": str(reason), "text": "", "detail": "一\n二"}
-    step = {"kind": "turn", "at": 0.0, "round": 1, "requests": [row], "log": []}
-    said = verdict_of({"ref": "A7F3-09", "outcome": "failed", "steps": [step]})
-    layer, _, rest = said.partition(": ")
-    assert layer in LAYERS
-    assert str(reason) in rest
-    assert "\n" not in said
-    assert len(said) < 160
-
-
-@pytest.mark.parametrize("outcome", ["failed", "fallback", "answered", "cancelled", "suspended"])
-def test_a_trace_that_holds_next_to_nothing_has_a_verdict(outcome):
-    assert verdict_of({"outcome": outcome, "steps": []})
