@@ -30,7 +30,7 @@ from chathands.conversation import ToolExample, ToolSpec  # noqa: E402
 from chathands.emulation import parse_reply  # noqa: E402
 from chathands.emulation.contract import in_order, render_contract, render_tool  # noqa: E402
 from chathands.emulation.outcome import Language  # noqa: E402
-from chathands.emulation.signature import one_line  # noqa: E402
+from chathands.emulation.signature import NAME_CAP, one_line  # noqa: E402
 
 DATA = Path(__file__).parent / "data"
 VARIANTS = ("compact", "schema")
@@ -72,7 +72,7 @@ def contract(specs: Sequence[ToolSpec], language: Language, variant: str) -> str
     if variant == "schema":
         for spec in specs:
             lines = [
-                f"### {one_line(spec.name, 200)}",
+                f"### {one_line(spec.name, NAME_CAP)}",
                 one_line(spec.description),
                 f"parameters: {json.dumps(spec.parameters, ensure_ascii=False)}",
             ]

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from chathands.conversation import Conversation, Message, Role, Status, Tag, ToolCall, ToolSpec
-from chathands.emulation.matching import effects_asked_for, has_known_effect, score
+from chathands.emulation.matching import PLAUSIBLE, effects_asked_for, has_known_effect, score
 from chathands.emulation.phrases import sentences_of
 from chathands.emulation.prompts import load
 from chathands.emulation.state import question_of, run_start
@@ -139,7 +139,7 @@ def ungrounded(call: ToolCall, spec: ToolSpec | None, conversation: Conversation
     if (
         spec is not None
         and _may_be_translated(absent, said, question)
-        and score(question, spec) >= 1
+        and score(question, spec) >= PLAUSIBLE
     ):
         return None
     return absent[0]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from chathands.conversation import Status, ToolCall, ToolResult, ToolSpec
 from chathands.emulation.outcome import Language
 from chathands.emulation.prompts import wording
-from chathands.emulation.signature import one_line
+from chathands.emulation.signature import NAME_CAP, one_line
 
 _FAILURES_OF_A_TOOL = 3
 """Failed calls of one tool in a run after which it is not worth another try."""
@@ -78,7 +78,7 @@ def guide(
     statuses = {entry.status for entry in entries}
     failed = [entry for entry in entries if entry.status is Status.FAILED]
     fixable = broken_siblings or any(not entry.hopeless for entry in failed)
-    hopeless = sorted({one_line(entry.name, 200) for entry in failed if entry.hopeless})
+    hopeless = sorted({one_line(entry.name, NAME_CAP) for entry in failed if entry.hopeless})
     cut = any(entry.result is not None and entry.result.truncated for entry in entries)
     lines = []
     if len(entries) > 1 and statuses == {Status.OK} and not fixable:
@@ -131,7 +131,9 @@ def _render(entry: Shown, language: Language, fence: str) -> str:
     if result is not None and result.cost_ms is not None:
         envelope += f", cost_ms={result.cost_ms}"
     template = words["result_orphan" if entry.number is None else "result"]
-    head = template.format(number=entry.number, name=one_line(entry.name, 200), envelope=envelope)
+    head = template.format(
+        number=entry.number, name=one_line(entry.name, NAME_CAP), envelope=envelope
+    )
     if result is None:
         return f"{head}\n{words['missing']}"
     content = neutralise(result.content.strip("\r\n"), fence) or words["nothing"]

@@ -13,7 +13,7 @@ from chathands.conversation import ToolExample, ToolSpec, as_specs, canonical_js
 from chathands.emulation.kinds import kind_of_tools
 from chathands.emulation.outcome import Language
 from chathands.emulation.prompts import load, wording
-from chathands.emulation.signature import one_line, own_line, parameter_lines
+from chathands.emulation.signature import NAME_CAP, one_line, own_line, parameter_lines
 from chathands.schema import compile_schema
 
 FIND_TOOLS = "find_tools"
@@ -87,7 +87,7 @@ def render_contract(
 
 def render_tool(spec: ToolSpec, language: Language) -> str:
     """One tool as the contract lists it."""
-    lines = [f"### {one_line(spec.name, 200)}"]
+    lines = [f"### {one_line(spec.name, NAME_CAP)}"]
     if spec.description.strip():
         lines.append(own_line(spec.description))
     return "\n".join([*lines, *parameter_lines(spec.parameters, wording(language)["schema"])])
@@ -96,7 +96,7 @@ def render_tool(spec: ToolSpec, language: Language) -> str:
 def find_tools(language: Language, unlisted: Unlisted) -> ToolSpec:
     """The pseudo tool, with what it can find."""
     words = wording(language)["lookup"]
-    names = words["comma"].join(one_line(name, 200) for name in unlisted.named)
+    names = words["comma"].join(one_line(name, NAME_CAP) for name in unlisted.named)
     named = words["named"].format(names=names) if names else ""
     query = {"type": "string", "description": words["query"]}
     return ToolSpec(

@@ -91,31 +91,50 @@ def text_of(spec: ToolSpec, *, parameters: bool = True) -> str:
     return "\n".join(parts)
 
 
+_NAMED = 4.0
+"""A tool called by its name: more than any likeness."""
+_SILENT = 1.0
+"""A tool that says nothing about itself: just plausible."""
+_TOPIC, _TOPIC_IN_NAME, _WORD_POINTS, _PAIR_POINTS = 1.0, 0.5, 0.6, 0.34
+"""A topic in common is a plausible fit by itself, and more so where the tool is named for it. Else
+it takes two words, or three pairs of characters, which is about a word of three or four: one alone
+is in common too often by chance (file, list; 数据). Half or twice of one changes at most four of
+the 852 decisions of benchmarks/refusals.py."""
+
+PLAUSIBLE = 1.0
+"""Points of a plausible fit."""
+RELATED = 0.6
+"""Points of one word in common: enough where the wording around it says already that a task is
+refused, promised or handed over."""
+
+
 def score(text: str, spec: ToolSpec, *, parameters: bool = True) -> float:
-    """How much a text and a tool share; 1 and more is a plausible fit. Without `parameters` only
+    """How much a text and a tool share; `PLAUSIBLE` and more is a fit. Without `parameters` only
     its name and description count: what it does, not what it is given.
 
     A tool that says nothing about itself fits everything a little.
     """
     wanted, offered = terms_of(text), terms_of(text_of(spec, parameters=parameters))
     if spec.name.casefold() in text.casefold():
-        return 4.0
+        return _NAMED
     if not spec.description.strip() and not offered.topics:
-        return 1.0
+        return _SILENT
     shared = len(wanted.topics & offered.topics)
     name = terms_of(spec.name)
     return (
-        shared
-        + 0.5 * len(wanted.topics & name.topics)
-        + 0.6 * len(wanted.words & offered.words)
-        + 0.34 * len(wanted.bigrams & offered.bigrams)
+        _TOPIC * shared
+        + _TOPIC_IN_NAME * len(wanted.topics & name.topics)
+        + _WORD_POINTS * len(wanted.words & offered.words)
+        + _PAIR_POINTS * len(wanted.bigrams & offered.bigrams)
     )
 
 
 def fitting(text: str, specs: Iterable[ToolSpec]) -> list[ToolSpec]:
     """Tools that plausibly fit a text, best first."""
     scored = [(score(text, spec), spec) for spec in specs]
-    return [spec for points, spec in sorted(scored, key=lambda pair: -pair[0]) if points >= 1]
+    return [
+        spec for points, spec in sorted(scored, key=lambda pair: -pair[0]) if points >= PLAUSIBLE
+    ]
 
 
 def best_read_tool(text: str, specs: Sequence[ToolSpec]) -> ToolSpec | None:

@@ -14,7 +14,7 @@ from chathands.emulation.prompts import load
 SENTENCE_CAP = 400
 """Characters of one sentence that are judged."""
 _READ_HEAD, _READ_TAIL = 4000, 2000
-"""Characters of a reply that are judged; a stance shows at the ends."""
+"""Characters of a reply that are judged: a stance shows at the ends."""
 _SHORT = 320
 """Columns of a reply that may be nothing but nods."""
 

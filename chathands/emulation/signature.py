@@ -21,6 +21,9 @@ _SPELLED = {
     *("minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "pattern", "format"),
     *("$ref", "$defs", "definitions", "$schema", "$id", "$comment", "deprecated"),
 }
+NAME_CAP = 200
+"""Characters of a name that are shown: three times what any protocol allows (64), so that only a
+hostile one is cut."""
 _DESCRIPTION_CAP = 2000
 _VALUES_CAP = 8000
 _EXAMPLES = 2
@@ -112,7 +115,7 @@ class _Lines:
         shape, below = self._resolve(schema, seen)
         described = self._describe(shape, depth, below)
         parts = [described.kind, words["required"] if needed else words["optional"]]
-        line = f"- {one_line(name, 200)}{words['colon']}{words['comma'].join(parts)}"
+        line = f"- {one_line(name, NAME_CAP)}{words['colon']}{words['comma'].join(parts)}"
         if described.notes:
             line += words["comma"] + words["comma"].join(described.notes)
         text = one_line(str(schema.get("description") or shape.get("description") or ""))

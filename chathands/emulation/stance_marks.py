@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from chathands.conversation import ToolSpec
-from chathands.emulation.matching import score
+from chathands.emulation.matching import PLAUSIBLE, RELATED, score
 from chathands.emulation.phrases import Sentence, holds, rule, with_parts
 from chathands.emulation.prompts import load
 
@@ -44,7 +44,9 @@ _OPEN = frozenset({"zh_cannot_open", "en_cannot_open", "zh_cannot_me"})
 
 
 def _concerns_means(text: str, tools: Sequence[ToolSpec]) -> bool:
-    return holds("addressed", text) or holds("about_tools", text) or does_one_of(tools, text, 0.6)
+    return (
+        holds("addressed", text) or holds("about_tools", text) or does_one_of(tools, text, RELATED)
+    )
 
 
 def _with_reason(text: str, following: str) -> str:
@@ -161,12 +163,12 @@ def _handing_over(text: str, tools: Sequence[ToolSpec]) -> list[str]:
         marks.append("elsewhere")
     told = any(holds(f"{name}_{lang}", text) for name in _TOLD for lang in ("zh", "en"))
     told = told and not mine and not holds("conditional", text)
-    if not marks and told and does_one_of(tools, text, 0.6):
+    if not marks and told and does_one_of(tools, text, RELATED):
         marks.append("tool_task")
     return marks
 
 
-def does_one_of(tools: Sequence[ToolSpec], text: str, least: float = 1.0) -> bool:
+def does_one_of(tools: Sequence[ToolSpec], text: str, least: float = PLAUSIBLE) -> bool:
     """Whether what a text is about is what one of the tools does; `least` is how much they share,
     in points of `matching.score`."""
     return any(spec.description and score(text, spec, parameters=False) >= least for spec in tools)
@@ -201,7 +203,7 @@ def _intent_to_do(text: str, tools: Sequence[ToolSpec]) -> list[str]:
     promised = holds("will_do", text) and not holds("conditional", text)
     if promised and does_one_of(tools, text):
         return ["intent_task"]
-    return ["soon_task"] * (holds("fragment_en", text) and does_one_of(tools, text, 0.6))
+    return ["soon_task"] * (holds("fragment_en", text) and does_one_of(tools, text, RELATED))
 
 
 def _unconditional(name: str, text: str) -> bool:

@@ -43,6 +43,23 @@ def test_a_labelled_reply_is_judged_as_labelled(case):
         assert stance.kind in KINDS["safety_refusal"]
 
 
+MISJUDGED = 9
+"""Cases that are known to be judged wrongly: one of the last unseen set, kept as it came, and eight
+recorded replies whose kind no pattern has. Whoever marks another one has made something worse."""
+
+
+def test_cases_marked_as_misjudged_are_few_and_really_are():
+    marked = [case for case in CASES if case.get("misjudged")]
+    assert len(marked) <= MISJUDGED
+    for case in marked:
+        judged = [
+            decided(case, asked=asked).retry is case["should_retry"]
+            for asked in (False, True)
+            if decidable(case, asked=asked)
+        ]
+        assert not all(judged), f"{case['id']} is judged right today: take the mark away"
+
+
 def bounds(asked, rows):
     """Lower bound of what is caught, upper bound of what is falsely caught."""
     judged = [(c["should_retry"], decided(c, asked=asked).retry) for c in rows]
