@@ -6,74 +6,20 @@ import json
 
 import pytest
 
-from chathands.conversation import (
-    Message,
-    Role,
-    Status,
-    Tag,
-    ToolCall,
-    ToolChoice,
-    ToolResult,
-    ToolSpec,
-)
+from chathands.conversation import Message, Role, Tag, ToolSpec
 from chathands.emulation import (
     Answer,
-    CallReady,
     Calls,
     GiveUp,
     NativeCall,
     Reason,
     Retry,
-    State,
-    Text,
-    TextDelta,
     Thinking,
     Turn,
     render_block,
 )
 from chathands.emulation.outcome import Basis
-
-CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-NOTE = {
-    "type": "object",
-    "properties": {"title": {"type": "string"}, "times": {"type": "integer"}},
-    "required": ["title"],
-    "additionalProperties": False,
-}
-WEATHER = ToolSpec("get_weather", "查询一个城市的天气", CITY, "none")
-SEND = ToolSpec("send_note", "发送通知到群", NOTE, "outward")
-REMIND = ToolSpec("set_reminder", "设置提醒", NOTE, "local")
-CLIENT = ToolSpec("client_tool", "查询天气", NOTE, "unknown")
-TOOLS = [WEATHER, SEND, REMIND]
-QUESTION = [Message.user("厦门天气怎么样")]
-GOOD = render_block("get_weather", {"city": "厦门"})
-UNKNOWN = render_block("tell_fortune", {"name": "张三"})
-BROKEN = '```json action\n{"tool": "get_weather", "parameters": {"city": }}\n```'
-
-
-def reply(turn: Turn, text: str, finish_reason: str | None = "stop", **more):
-    turn.feed(Text(text))
-    return turn.finish(finish_reason, **more)
-
-
-def play(*replies: str, conversation=QUESTION, tools=TOOLS, **options):
-    """Every outcome of a turn that gets these replies."""
-    turn = Turn(conversation, tools, fence="f00d", **options)
-    outcomes = []
-    for text in replies:
-        turn.request()
-        outcomes.append(reply(turn, text))
-        if not isinstance(outcomes[-1], Retry):
-            break
-    return turn, outcomes
-
-
-def results(conversation, calls, content="晴", status=Status.OK):
-    return [
-        *conversation,
-        *(Message.tool(ToolResult(c.id, c.name, status, content, 5)) for c in calls),
-    ]
-
+from tests.emulation.turns import BROKEN, GOOD, QUESTION, TOOLS, UNKNOWN, play, reply, results
 
 # --- what a reply comes to
 
@@ -196,111 +142,6 @@ def test_identical_siblings_collapse():
     assert len(outcome.calls) == 1
 
 
-# --- choice
-
-
-def test_a_forced_choice_is_the_last_message():
-    turn = Turn(QUESTION, TOOLS, choice="get_weather")
-    assert turn.transcript[0].tag is Tag.NOTICE
-    last = turn.request().messages[-1]
-    assert last.role is Role.USER
-    assert last.content.endswith("这一次必须用 get_weather：只写它的动作块。")
-    assert turn.state is State.FORCED
-
-
-def test_text_does_not_meet_a_forced_choice():
-    turn = Turn(QUESTION, TOOLS, choice="required")
-    assert reply(turn, "厦门是个好地方。").reason is Reason.MISSED_CALL
-    assert reply(turn, "厦门在福建省。").reason is Reason.MISSED_CALL
-    assert isinstance(reply(turn, "厦门有海。"), GiveUp)
-
-
-def test_another_tool_is_the_wrong_tool():
-    turn, outcomes = play(GOOD, render_block("send_note", {"title": "x"}), choice="send_note")
-    assert outcomes[0] == Retry(Reason.WRONG_TOOL, "", "get_weather")
-    assert "send_note" in turn.transcript[2].text
-    assert outcomes[1].calls[0].name == "send_note"
-
-
-def test_the_forced_one_of_several_runs_alone():
-    _, (outcome,) = play(
-        GOOD + "\n" + render_block("send_note", {"title": "x"}), choice="send_note"
-    )
-    assert [call.name for call in outcome.calls] == ["send_note"]
-    assert [broken.reason for broken in outcome.broken] == [Reason.WRONG_TOOL]
-
-
-@pytest.mark.parametrize("choice", ["required", "get_weather"])
-def test_a_forced_choice_is_relaxed_after_its_result(choice):
-    turn, (outcome,) = play(GOOD, choice=choice)
-    conversation = results([*QUESTION, *turn.transcript], outcome.calls)
-    following = Turn(conversation, TOOLS, choice=choice, fence="f00d")
-    assert following.transcript == ()
-    assert reply(following, "厦门晴。") == Answer("厦门晴。")
-
-
-def test_choice_none_takes_text_and_drops_calls():
-    _, outcomes = play(
-        f"厦门在福建。\n{GOOD}", choice="none", conversation=[Message.user("厦门在哪")]
-    )
-    assert outcomes == [Answer("厦门在福建。")]
-    turn, outcomes = play(GOOD, "厦门在福建。", choice="none")
-    assert outcomes == [Retry(Reason.WRONG_TOOL, "", "get_weather"), Answer("厦门在福建。")]
-    assert "不能用工具" in turn.transcript[2].text
-
-
-@pytest.mark.parametrize("withdraw", ["last_round", "deadline"])
-def test_withdrawn_tools_leave_an_answer(withdraw):
-    first, (outcome,) = play(GOOD)
-    conversation = results([*QUESTION, *first.transcript], outcome.calls)
-    turn = Turn(conversation, TOOLS, withdraw=withdraw, fence="f00d")
-    assert turn.state is State.WITHDRAWN
-    assert "不能再用工具" in turn.request().messages[-1].content
-    assert reply(turn, "我再查一下明天的。").reason is Reason.MISSED_CALL
-    assert reply(turn, "厦门晴。") == Answer("厦门晴。")
-
-
-def test_an_inability_is_a_fair_answer_once_tools_are_gone():
-    turn = Turn(QUESTION, TOOLS, withdraw="deadline")
-    text = "时间不够，我没能查询到厦门的天气。"
-    assert reply(turn, text) == Answer(text)
-
-
-def test_a_chosen_tool_must_be_declared():
-    with pytest.raises(ValueError, match="'nope'"):
-        Turn(QUESTION, TOOLS, choice=ToolChoice("named", "nope"))
-
-
-@pytest.mark.parametrize("mode", ["structured", "native"])
-def test_modes_that_are_not_there_say_so(mode):
-    with pytest.raises(ValueError, match="not available yet"):
-        Turn(QUESTION, TOOLS, mode=mode)
-
-
-# --- tools that are not given
-
-
-def test_no_tools_and_no_history_leave_the_request_untouched():
-    turn = Turn([Message.system("s"), Message.user("我没有工具怎么办")], [], choice="required")
-    assert [m.content for m in turn.request().messages] == ["s", "我没有工具怎么办"]
-    assert reply(turn, "抱歉，我没有工具。") == Answer("抱歉，我没有工具。")
-
-
-def test_without_a_tool_list_the_tools_of_the_history_go_on_working():
-    call = ToolCall("a", "look", {"where": "厦门"})
-    conversation = results([Message.user("看看厦门"), Message.assistant("", [call])], [call])
-    turn = Turn([*conversation, Message.assistant("晴"), Message.user("看看武汉")], None)
-    outcome = reply(turn, render_block("look", {"where": "武汉"}))
-    assert outcome.calls[0].arguments == {"where": "武汉"}
-    assert outcome.calls[0].confidence == "strict"
-
-
-def test_an_empty_tool_list_after_tool_history_means_none():
-    call = ToolCall("a", "look", {"where": "厦门"})
-    conversation = results([Message.user("看看厦门"), Message.assistant("", [call])], [call])
-    assert isinstance(reply(Turn(conversation, []), "厦门晴。"), Answer)
-
-
 # --- confirmation and grounding
 
 SINGLE_QUOTES = "```json action\n{'tool': 'set_reminder', 'parameters': {'title': '喝水'}}\n```"
@@ -400,150 +241,6 @@ def test_marks_around_results_do_not_reach_people_or_tools():
     sent = reply(Turn(conversation, TOOLS, fence="f00d"), block)
     assert sent.calls[0].arguments == {"title": "厦门晴"}
     assert sent.calls[0].confidence == "repaired"
-
-
-# --- the stream commit rule
-
-
-def streamed(turn: Turn, *pieces: str):
-    events = []
-    for piece in pieces:
-        events += turn.feed(Text(piece))
-    return events
-
-
-def chars(text: str):
-    return list(text)
-
-
-def said(events) -> str:
-    return "".join(event.text for event in events if isinstance(event, TextDelta))
-
-
-def test_under_finish_nothing_leaves_before_the_end():
-    turn = Turn(QUESTION, TOOLS)
-    assert streamed(turn, *chars(f"厦门很好。今天晴。\n{GOOD}")) == []
-
-
-def test_under_stream_text_leaves_after_the_first_sentence():
-    turn = Turn([Message.user("介绍厦门")], TOOLS, commit="stream")
-    assert streamed(turn, *chars("厦门是福建省的一座城市")) == []
-    assert said(streamed(turn, "。")) == "厦门是福建省的一座城市。"
-    assert said(streamed(turn, "有海", "。")) == "有海。"
-    assert turn.finish("stop") == Answer("厦门是福建省的一座城市。有海。")
-    assert turn.tail == ()
-
-
-def test_under_stream_a_nod_is_no_first_sentence():
-    turn = Turn(QUESTION, TOOLS, commit="stream")
-    assert streamed(turn, *chars("好的。")) == []
-    assert streamed(turn, *chars("我来查一下。")) == []
-    assert turn.finish("stop").reason is Reason.MISSED_CALL
-
-
-def test_under_stream_64_characters_are_held_at_most():
-    turn = Turn([Message.user("讲讲")], TOOLS, commit="stream")
-    assert streamed(turn, "山" * 63) == []
-    assert said(streamed(turn, "山" * 5)) == "山" * 68
-
-
-def test_under_stream_a_refusal_is_held_and_retried_and_the_next_reply_may_speak():
-    turn = Turn(QUESTION, TOOLS, commit="stream")
-    assert streamed(turn, *chars("抱歉，我没有可用的工具来查询天气。请到网站上看。")) == []
-    assert turn.finish("stop").reason is Reason.REFUSAL
-    events = streamed(turn, *chars(GOOD + "\n"))
-    assert [event.call.name for event in events if isinstance(event, CallReady)] == ["get_weather"]
-    assert isinstance(turn.finish("stop"), Calls)
-
-
-def test_under_stream_a_call_leaves_when_it_is_whole_with_the_text_before_it():
-    turn = Turn(QUESTION, TOOLS, commit="stream")
-    events = streamed(turn, *chars("先看看\n" + GOOD), "\n")
-    assert said(events).strip() == "先看看"
-    assert isinstance(events[-1], CallReady)
-    outcome = turn.finish("stop")
-    assert outcome.calls == (events[-1].call,)
-    assert turn.tail == ()
-
-
-def test_after_a_call_has_left_nothing_is_retried():
-    turn = Turn(QUESTION, TOOLS, commit="stream")
-    streamed(turn, GOOD + "\n", UNKNOWN)
-    outcome = turn.finish("stop")
-    assert [call.name for call in outcome.calls] == ["get_weather"]
-
-
-def test_after_text_has_left_only_calls_of_the_next_reply_leave():
-    turn = Turn(QUESTION, TOOLS, commit="stream")
-    first = streamed(turn, "厦门是福建的一座海滨城市。", BROKEN)
-    assert said(first) == "厦门是福建的一座海滨城市。"
-    assert turn.finish("stop").reason is Reason.BROKEN_CALL
-    events = streamed(turn, "这一次对了。\n", GOOD, "\n")
-    assert said(events) == ""
-    outcome = turn.finish("stop")
-    assert isinstance(outcome, Calls)
-    assert outcome.text == "厦门是福建的一座海滨城市。"
-    assert [m.tag for m in turn.transcript] == [Tag.REJECTED, Tag.CORRECTION, Tag.PLAIN]
-
-
-def test_after_text_has_left_other_reasons_do_not_retry():
-    turn = Turn(QUESTION, TOOLS, commit="stream")
-    streamed(turn, "厦门是福建的一座海滨城市。", UNKNOWN)
-    assert turn.finish("stop") == Answer("厦门是福建的一座海滨城市。")
-
-
-def test_text_of_a_muted_reply_is_dropped():
-    turn = Turn(QUESTION, TOOLS, commit="stream")
-    streamed(turn, "厦门是福建的一座海滨城市。", BROKEN)
-    turn.finish("stop")
-    assert streamed(turn, "别的城市也很好。") == []
-    assert turn.finish("stop") == Answer("厦门是福建的一座海滨城市。")
-
-
-def test_under_stream_a_forced_choice_holds_all_text():
-    turn = Turn(QUESTION, TOOLS, choice="required", commit="stream")
-    assert streamed(turn, "厦门是福建的一座海滨城市。", "有海。") == []
-    assert turn.finish("stop").reason is Reason.MISSED_CALL
-
-
-def test_a_lone_end_of_thinking_in_the_opening_takes_back_what_was_held():
-    turn = Turn([Message.user("你好")], TOOLS, commit="stream")
-    assert streamed(turn, *chars("他在打招呼</think>你好呀，")) == []
-    assert turn.finish("stop") == Answer("你好呀，")
-    assert turn.tail == (TextDelta("你好呀，"),)
-
-
-def test_the_final_answer_may_sit_in_an_action_fence_once_results_are_in():
-    first, (outcome,) = play(GOOD)
-    conversation = results([*QUESTION, *first.transcript], outcome.calls)
-    fenced = "```json action\n厦门晴。\n```"
-    assert reply(Turn(conversation, TOOLS), fenced) == Answer("厦门晴。")
-    assert reply(Turn(QUESTION, TOOLS), fenced).reason is Reason.BROKEN_CALL
-
-
-def test_what_is_held_at_the_end_is_in_the_tail():
-    turn = Turn([Message.user("你好")], TOOLS, commit="stream")
-    assert streamed(turn, "你好") == []
-    assert turn.finish("stop") == Answer("你好")
-    assert turn.tail == (TextDelta("你好"),)
-    assert turn.sent == "你好"
-
-
-def test_a_recovered_call_of_a_client_tool_is_asked_about_while_nothing_has_left():
-    guessed = '```json action\n{"tool": "client_tool", "parameters": {"title": "a "b" c"}}\n```'
-    turn = Turn(QUESTION, [CLIENT], commit="stream")
-    assert streamed(turn, guessed, "\n") == []
-    assert turn.finish("stop") == Retry(Reason.UNCONFIRMED, "", "client_tool")
-    assert streamed(turn, guessed, "\n") == []
-    outcome = turn.finish("stop")
-    assert isinstance(outcome, Calls)
-    assert turn.tail == (CallReady(outcome.calls[0]),)
-
-
-def test_under_stream_optional_reviews_are_off_by_default():
-    turn = Turn(QUESTION, TOOLS, commit="stream")
-    streamed(turn, "厦门今天 25℃。")
-    assert turn.finish("stop") == Answer("厦门今天 25℃。")
 
 
 # --- the log
