@@ -48,7 +48,10 @@ from chathands.emulation.reading_words import (
 _NAME: Final = re.compile(r"[^\W\d][\w.\-]*")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _EXPRESSION: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*(?:[\[(]| [-+*/%] )")
-_COLON_AHEAD: Final = re.compile(r"\s{0,32}[:：=]")
+_COLON_AHEAD: Final = re.compile(r"\s{0,32}[:：=＝]")
+_GIVEN: Final = re.compile(r"""（\s{0,8}(?:[）)"'“‘＂＇「『]|\w{1,60}\s{0,8}[=＝])""")
+"""A call in full-width parentheses gives a name or quotes to its values; else it is prose, as in
+`get_weather（查天气）`."""
 _PREFIX: Final = re.compile(r"[rRbBfFuU]{1,2}")
 _NO_BEGINNING: Final = frozenset(CLOSERS) | COMMAS | COLONS
 _SPECIAL: Final = frozenset("/#.…`<&\\✿*+>")
@@ -156,7 +159,9 @@ class LenientReader(Brackets):
         self._took(read, frame)
 
     def _took(self, read: Literal, frame: Frame | None) -> None:
-        if read.text is None:
+        if read.text is None and read.lost:
+            self.state, self.detail = State.BROKEN, ("no_colon", read.lost)
+        elif read.text is None:
             self._cut("cut", frame)
         elif frame is None:
             self._put(read.text)
@@ -261,10 +266,13 @@ class LenientReader(Brackets):
         False when it is a plain word outside of everything: then there is no value here.
         """
         src = self.src
+        word = yield from peek_word(src)
+        if frame is not None and frame.want is Want.COLON and is_typed(word) and frame.kind == "{":
+            self.repairs["missing_colon"] = None
+            frame.want = Want.VALUE
         if frame is not None and frame.want is not Want.VALUE:
             yield from self._stray_word(frame)
             return True
-        word = yield from peek_word(src)
         after = src.buf[src.pos + len(word) : src.pos + len(word) + 1]
         name = word.replace("\\_", "_")
         if name != word:
@@ -274,6 +282,11 @@ class LenientReader(Brackets):
             yield from src.need(len(word) + 2)
             quoted = src.buf[src.pos + len(word) + 1 : src.pos + len(word) + 2] in ('"', "'")
             is_name = quoted or name.rpartition(".")[2] in CONSTRUCTORS
+        if after == "（" and is_name and self._hints.is_tool(name):
+            yield from src.need(len(word) + 80)
+            if _GIVEN.match(src.buf, src.pos + len(word)):
+                self.repairs["full_width"] = None
+                after = "("
         if after == "(" and is_name:
             src.pos += len(word) + 1
             self._push("(", Call(name))
@@ -290,6 +303,8 @@ class LenientReader(Brackets):
         ahead = yield from peek_after_blanks(src, len(word))
         after = src.buf[src.pos + ahead : src.pos + ahead + 1]
         if after and after in COLONS and is_name and frame.kind == "(" and frame.key is None:
+            if after in FULL_WIDTH:
+                self.repairs["full_width"] = None
             src.pos += ahead + 1
             frame.key = name
             frame.fresh = False

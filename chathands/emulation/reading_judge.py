@@ -26,6 +26,7 @@ _SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "unknown": ("没有名为 `{0}` 的工具", "there is no tool named `{0}`"),
     "nameless": ("动作里没有工具名", "the action names no tool"),
     "cut": ("动作没有写完就中断了（{0}）", "the action stops before it is complete ({0})"),
+    "no_colon": ("`{0}` 后面没有冒号和值", "no colon and value stand behind `{0}`"),
     "no_value": ("`{0}` 没有值", "`{0}` has no value"),
     "placeholder": ("`{0}` 的值是省略号", "an ellipsis stands where the value of `{0}` belongs"),
     "two_values": ("`{0}` 有两个值", "`{0}` has two values"),
@@ -107,6 +108,8 @@ class Judge:
             if spec is None and not block.contract and not block.marked:
                 return None
             broken = found.state is State.BROKEN
+            # a key at which the text stops was about to get its colon
+            broken = broken and (found.detail[0] != "no_colon" or block.closed)
             detail = found.detail if broken else ("cut", found.detail[1])
             return (Reason.BROKEN_CALL if broken else Reason.TRUNCATED), self._say(detail)
         if spec is None:

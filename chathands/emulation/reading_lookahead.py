@@ -28,14 +28,21 @@ _SPACE: Final = re.compile(rf"(?:[\s{INVISIBLE}]|\\[ntr](?=[\s\\\"'{{}}\[\],:]))
 """A written-out `\\n` is space where the whole text is escaped once too often."""
 _MARK: Final = r"""["'“”„«»＂‘’＇「」『』`]|\\["']|&(?:quot|#34|#39|apos);"""
 _INSIDE_KEY: Final = r"""(?:[^"'“”„«»＂‘’＇「」『』`\n\\&:：,，{}]|\\_)"""
-_KEY: Final = re.compile(rf"({_MARK})({_INSIDE_KEY}{{1,64}})(?:{_MARK})\s{{0,32}}[:：=]")
+_KEY: Final = re.compile(rf"({_MARK})({_INSIDE_KEY}{{1,64}})(?:{_MARK})\s{{0,32}}[:：=＝]")
 _MARK_BEGUN: Final = r"(?:\\|&[#a-z0-9]{0,4})"
 _KEY_BEGUN: Final = re.compile(
     rf"(?:{_MARK_BEGUN}|(?:{_MARK})(?:{_INSIDE_KEY}{{0,64}}"
     rf"(?:{_MARK_BEGUN}|(?:{_MARK})\s{{0,32}})?)?)\Z"
 )
-_BARE_KEY: Final = re.compile(r"([^\W\d](?:[\w$.\-]|\\_){0,63})\s{0,32}(?:[:：](?!//)|=(?!=))")
-_BARE_KEY_BEGUN: Final = re.compile(r"[^\W\d](?:[\w$.\-]|\\_){0,63}(?:\\|\s{0,32}(?:[:：]/?|=)?)\Z")
+_KEY_ALONE: Final = re.compile(rf"(?:{_MARK})({_INSIDE_KEY}{{1,64}})(?:{_MARK})\s{{0,32}}(?=\S)")
+_SCALAR: Final = re.compile(
+    r"(?:-?\d[\d.]{0,20}|true|false|null|True|False|None)\s{0,8}[,，}｝]", re.ASCII
+)
+_SCALAR_BEGUN: Final = re.compile(r"(?:-?[\d.]{0,21}|[A-Za-z]{1,5})\s{0,8}\Z", re.ASCII)
+_BARE_KEY: Final = re.compile(r"([^\W\d](?:[\w$.\-]|\\_){0,63})\s{0,32}(?:[:：](?!//)|[=＝](?!=))")
+_BARE_KEY_BEGUN: Final = re.compile(
+    r"[^\W\d](?:[\w$.\-]|\\_){0,63}(?:\\|\s{0,32}(?:[:：]/?|[=＝])?)\Z"
+)
 _STRING: Final = re.compile(r"""(["'])[^"'\n]{0,400}\1\s{0,32}[,，}\])+]""")
 _STRING_BEGUN: Final = re.compile(r"""(["'])[^"'\n]{0,400}(?:\1\s{0,32})?\Z""")
 _ITEM_TEXT: Final = r"""(["'])(?:[^"'\\\n]|\\.){0,400}"""
@@ -46,7 +53,7 @@ _ITEM_BEGUN: Final = re.compile(
     _ITEM_TEXT + r"""(?:\\|\1[ \t]{0,32}(?:\r|\r?\n\s{0,64}|["'])?)?\Z"""
 )
 _VALUE: Final = re.compile(
-    r"""[\[{("'“‘\d\-+.\\&]|(?:true|false|null|None|True|False)(?!\w)|[^\W\d](?:[\w.]|\\_){0,80}\("""
+    r"""[\[{("'“‘\d\-+.\\&]|(?:true|false|null|None|True|False)(?!\w)|[^\W\d](?:[\w.]|\\_){0,80}[(（]"""
 )
 _VALUE_BEGUN: Final = re.compile(r"[^\W\d](?:[\w.]|\\_){0,80}\\?\Z")
 _TAG: Final = re.compile(
@@ -105,7 +112,9 @@ class Lookahead:
             return None
         match = (_KEY if quoted else _BARE_KEY).match(buf, at)
         if match is None:
-            return False
+            # `"city": "x", "days" 2`: the colon was forgotten
+            alone = _KEY_ALONE.match(buf, at) if quoted and not sure else None
+            return alone is not None and self._hints.expects(self._stack, level, alone[1].strip())
         key = match[2 if quoted else 1].strip()
         if quoted and self.families and FAMILY[match[1][0]] not in {*self.families, family}:
             return self._hints.expects(self._stack, level, key)
@@ -133,6 +142,10 @@ class Lookahead:
         if self._stack[level].want is Want.KEY:
             if char in COLONS or char in OPENERS or char in ",，}｝":
                 return True
+            if _SCALAR.match(buf, spot):
+                return True  # `"days" 2}`, without its colon
+            if not self._src.final and _SCALAR_BEGUN.match(buf, spot):
+                return None
             return spot > at and char in QUOTES
         if inner:
             return False
@@ -161,7 +174,7 @@ class Lookahead:
         if char in COMMAS:
             return self.comma_ends(spot, level, family, sure=inner is not None)
         if char in COLONS:
-            return kind == "(" and char in ":="
+            return kind == "(" and char in ":=＝"
         if char in _MARKS:
             return self._before_quote(at, spot, level, family, sure=inner is not None)
         if char == "<":

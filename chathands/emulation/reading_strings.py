@@ -34,6 +34,8 @@ class Literal:
     text: str | None
     unquoted: bool = False
     """Its closing quote was missing; what the reader stands at belongs to what follows."""
+    lost: str = ""
+    """A key that was whole, but has no colon and no value that could do without."""
 
 
 class _Quoted:
@@ -145,7 +147,7 @@ class _Quoted:
                 self._repairs["missing_quote"] = None
                 return Literal(before, unquoted=True)
             if is_key and mark == self._proper:
-                return Literal(None)  # no key has a quote in it
+                return Literal(None, lost="".join(self._body))  # no key has a quote in it
         while (gap := self._look.in_list_gap(src.pos + 1)) is None:
             yield
         if gap:

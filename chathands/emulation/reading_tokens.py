@@ -34,9 +34,9 @@ CLOSERS: Final[Mapping[str, str]] = {
     "}": "{", "]": "[", ")": "(t", "｝": "{", "］": "[", "）": "(t", "】": "[",
 }  # fmt: skip
 """Closing bracket → the kinds of frame it closes."""
-COLONS: Final = frozenset(":：=")
+COLONS: Final = frozenset(":：=＝")
 COMMAS: Final = frozenset(",，、;；")
-FULL_WIDTH: Final = frozenset("｛［（｝］）：，、；【】")
+FULL_WIDTH: Final = frozenset("｛［（｝］）：，、；＝【】")
 INVISIBLE: Final = "\ufeff\u200b-\u200d\u2060"
 """For a character class: marks without width that models put where they have no meaning."""
 SPACE: Final = re.compile(rf"[\s{INVISIBLE}]*")
@@ -146,6 +146,10 @@ class Hints:
 
     def is_name_key(self, key: str) -> bool:
         """Whether the value of this key is a tool's name."""
+        return False
+
+    def is_tool(self, name: str) -> bool:
+        """Whether a word is the name of a declared tool."""
         return False
 
     def holds_arguments(self, key: str) -> bool:

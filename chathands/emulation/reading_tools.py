@@ -122,6 +122,10 @@ class Tools(Hints):
         """Whether the value of this key is a tool's name."""
         return plain_key(key) in NAME_KEYS
 
+    def is_tool(self, name: str) -> bool:
+        """Whether a word is the name of a declared tool."""
+        return self.leads(name)
+
     def holds_arguments(self, key: str) -> bool:
         """Whether the value of this key is the object of arguments."""
         return plain_key(key) in ARGUMENT_KEYS

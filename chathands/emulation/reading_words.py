@@ -15,7 +15,7 @@ _WORDS: Final[Mapping[str, Any]] = {
     "True": True, "False": False, "None": None, "TRUE": True, "FALSE": False, "NULL": None,
     "undefined": None, "nil": None,
 }  # fmt: skip
-_EDGE: Final = r"""\s,，、;；:：=(（)）{}｛｝\[\]［］【】"“”„＂'‘’`<\\"""
+_EDGE: Final = r"""\s,，、;；:：=＝(（)）{}｛｝\[\]［］【】"“”„＂'‘’`<\\"""
 _WORD: Final = re.compile(rf"(?:[^{_EDGE}]|\\_){{1,200}}")
 _RUN: Final = re.compile(r"""[^,，、;；}｝\]］)）\n"“”＂'`<]+""")
 _JSON_NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d{0,400})(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)

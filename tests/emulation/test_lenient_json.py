@@ -100,7 +100,7 @@ def test_calls_are_values_too() -> None:
         ('{"a": true', State.CUT),
         ('{"a": [1, "x"', State.CUT),
         ('{"a": [1, "x"] ', State.CLOSERS),
-        ('{"a": {"b"]: 1}}', State.CUT),
+        ('{"a": {"b"]: 1}}', State.BROKEN),
         ('{"a": ...}', State.BROKEN),
         ("[" * 100, State.BROKEN),
         ("plain words", State.EMPTY),

@@ -92,6 +92,31 @@ def test_arguments_that_do_not_fit_are_named(parameters: str, word: str) -> None
     assert word in parse_reply(reply, TOOLS).broken[0].detail
 
 
+@pytest.mark.parametrize(
+    ("parameters", "key"),
+    [
+        ('{"city":"北京","days" two}', "days"),
+        ('{"city" 北京}', "city"),
+        ('{"city":"北京","days"}', "days"),
+        ('{"days" - ,"city":"北京"}', "days"),
+    ],
+)
+@pytest.mark.parametrize("finish_reason", [None, "stop"])
+def test_a_key_without_colon_and_value_is_named_and_nothing_was_cut(
+    parameters: str, key: str, finish_reason: str | None
+) -> None:
+    reply = block(f'{{"tool":"get_weather","parameters":{parameters}}}')
+    assert only_broken(reply, finish_reason)[:2] == (Reason.BROKEN_CALL, "get_weather")
+    assert f"`{key}`" in parse_reply(reply, TOOLS, finish_reason).broken[0].detail
+
+
+@pytest.mark.parametrize("rest", ['"days" 2', '"days" ', '"days"', '"days" tw'])
+def test_a_text_that_stops_at_such_a_key_was_cut(rest: str) -> None:
+    begun = '```json action\n{"tool":"get_weather","parameters":{"city":"北京",'
+    assert only_broken(begun + rest, "length")[0] is Reason.TRUNCATED
+    assert only_broken(begun + rest)[0] is Reason.TRUNCATED
+
+
 def test_the_sentences_are_in_the_language_of_the_conversation() -> None:
     reply = block('{"tool":"get_weather","parameters":{}}')
     english = parse_reply(reply, TOOLS, language="en").broken[0].detail

@@ -34,7 +34,7 @@ _NUMBER: Final = re.compile(r"(?<=action) ?#?\d{0,3}$")
 _INVISIBLE: Final = re.compile("[\u200b-\u200d\u2060\ufeff]+")
 _RUN: Final = re.compile(r"`{2,}|｀{2,}|~{3,}|'{3,}")
 _STATEMENT: Final = re.compile(
-    r"(?:>>>\s?|await\s+|return\s+|[^\W\d]\w{0,40}\s?=\s?(?!=)){0,3}[^\W\d][\w.]{0,120}\("
+    r"(?:>>>\s?|await\s+|return\s+|[^\W\d]\w{0,40}\s?=\s?(?!=)){0,3}[^\W\d][\w.]{0,120}[(（]"
 )
 _LABEL: Final = re.compile(
     r"(?:json|action|json action|tool_call|tool|call)\s*[:：]?\s*"

@@ -34,7 +34,9 @@ class Opening(StrEnum):
 
 Answer = Opening | Literal[False] | None
 
-_ASCII: Final = str.maketrans("｛｝［］（）：，“”„＂‘’＇【】", '{}[]():,""""\'\'\'[]')
+_ASCII: Final = str.maketrans(
+    "｛｝［］（）：，＝“”„＂「」『』‘’＇【】", "{}[]():,=" + '"' * 8 + "'''[]"
+)
 _STRONG_KEYS: Final = frozenset(
     {"parameters", "arguments", "args", "params", "param", "toolcalls", "functioncalls", "toolcall",
      "functioncall", "tooluses", "toolinput", "actioninput", "thought", "thoughts", "thinking",
