@@ -102,7 +102,9 @@ def correction(
     forced: str | None = None,
     block: str = "",
 ) -> str:
-    """The text for the `level`-th correction (from 0) of a turn that began in `state`.
+    """The text for the `level`-th correction (from 0) of this reason in a turn begun in `state`.
+
+    A firmer text speaks of the one before ("still", "again"): other reasons do not count.
 
     `forced` is the tool the choice names; `block` the call that is to be confirmed.
     """

@@ -338,7 +338,7 @@ class Turn:
         text = correction(
             retry,
             self._state,
-            self._corrections,
+            self._asked[retry.reason],
             specs=self._specs,
             language=self._language,
             forced=self._choice.name,

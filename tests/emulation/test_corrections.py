@@ -108,3 +108,32 @@ def test_a_firm_reason_is_corrected_twice_and_a_soft_one_once():
     soft = play("订一张机票", "抱歉，我没法替您订机票。", "很抱歉，我没法替您订机票。")
     assert [type(outcome) for outcome in soft] == [Retry, Answer]
     assert soft[0].basis is Basis.SOFT
+
+
+FIRST_TIMES = {
+    Reason.REFUSAL: "我没有可用的工具，没法读表格。",
+    Reason.MISSED_CALL: "好的，我来读一下表格。",
+    Reason.UNKNOWN_TOOL: '```json action\n{"tool": "open_door", "parameters": {}}\n```',
+    Reason.BROKEN_CALL: '```json action\n{"tool": "read_table", "parameters": {"a" b}}\n```',
+    Reason.TRUNCATED: '```json action\n{"tool": "read_table", "parameters": {"a": "b',
+    Reason.EMPTY: "",
+}
+
+
+@pytest.mark.parametrize("language", ["zh", "en"])
+@pytest.mark.parametrize("second", FIRST_TIMES, ids=str)
+@pytest.mark.parametrize("first", FIRST_TIMES, ids=str)
+def test_firmness_counts_the_times_of_this_reason_only(first, second, language):
+    turn = Turn([Message.user("读一下表格")], TOOLS, language=language)
+    for reason in (first, second):
+        turn.feed(Text(FIRST_TIMES[reason]))
+        outcome = turn.finish("stop")
+        if first is second and reason is second and turn.log[1:]:
+            break  # the same reply again ends the turn
+        assert outcome.reason is reason
+        last = turn.request().messages[-1].content
+        rule = rule_for(outcome, turn.state)
+        opening = wording(language)["correction"][rule.wording][0].partition("{")[0]
+        assert last.startswith(opening)
+        assert "又断" not in last
+        assert "again. Cut" not in last
