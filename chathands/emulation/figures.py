@@ -18,6 +18,9 @@ from chathands.emulation.prompts import load
 from chathands.emulation.rows import misplaced_figure
 from chathands.emulation.state import question_of
 
+_JUDGED = 20_000
+"""Characters of an answer whose figures are judged: some ten pages. Who writes more copies."""
+
 _PAIRS = 40
 """Figures that are combined with each other; more would back any number by accident."""
 
@@ -58,8 +61,9 @@ def wrong_row(text: str, specs: Sequence[ToolSpec], conversation: Conversation) 
 def _stated(text: str) -> str:
     """A text without the lines that only suppose or give an example."""
     example = load("claims")["figure"]["example"]
-    lines = re.split(r"(?<=[。！？!?\n])", text)
-    return "".join(line for line in lines if not re.search(example, line, re.IGNORECASE))
+    supposes = re.compile(example, re.IGNORECASE).search
+    lines = re.split(r"(?<=[。！？!?\n])", text[:_JUDGED])
+    return "".join(line for line in lines if not supposes(line))
 
 
 def _all_numbers(text: str) -> Iterable[Figure]:
@@ -104,12 +108,13 @@ def _columns(text: str) -> list[list[float]]:
         for line in text.splitlines()
         if line.count("|") >= 2 and not re.fullmatch(r"[\s|:\-]+", line)
     ]
-    width = max((len(row) for row in rows), default=0)
-    columns: list[list[float]] = []
-    for at in range(width):
-        values = []
-        for row in rows:
-            if at < len(row) and re.fullmatch(r"-?[\d,]+(?:\.\d+)?", row[at]):
-                values.append(float(row[at].replace(",", "")))
-        columns.append(values)
+    columns: list[list[float]] = [[] for _ in range(max(map(len, rows), default=0))]
+    for row in rows:
+        # by rows: one line of a thousand cells must not make a thousand columns of every line
+        for column, cell in zip(columns, row, strict=False):
+            if _CELL.fullmatch(cell):
+                column.append(float(cell.replace(",", "")))
     return columns
+
+
+_CELL = re.compile(r"-?\d[\d,]*(?:\.\d+)?")

@@ -36,18 +36,28 @@ def _number() -> re.Pattern[str]:
     )
 
 
+_NO_NAME = r"\s,。；、;！!？?“”\"'|"
+"""What ends a file name in running text."""
+
 _NOT_FIGURES = re.compile(
-    r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|\S+\.(?:xlsx?|csv|pdf|docx?|txt|json|ya?ml|md|png|jpg)\b"
+    r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+"
+    rf"|(?<![^{_NO_NAME}])[^{_NO_NAME}]+\.(?:xlsx?|csv|pdf|docx?|txt|json|ya?ml|md|png|jpg)\b"
     r"|(?<!\d)(?:19|20)\d{2}(?:[-/年]\d{1,2}(?:[-/月]\d{1,2}日?)?|\.\d{1,2}\.\d{1,2})|\d{1,2}[:：]\d{2}(?:[:：]\d{2})?"
-    r"|\d+\s?(?:年(?!后|前|内|来)|月(?:份|底|初)?|日|号|点(?!\d)|时(?!长)|周|季度|楼|室|版)"
-    r"|第\s?\d+|[qQ]\d\b|(?:^|\n)\s*(?:#+\s*)?\d+[.、)）]\s?(?!\d)|#\d+|[vV]\d+(?:\.\d+)*|\d+(?:\.\d+){2,}",
+    r"|(?<!\d)\d++\s?(?:年(?!后|前|内|来)|月(?:份|底|初)?|日|号|点(?!\d)|时(?!长)|周|季度|楼|室|版)"
+    r"|第\s?\d+|[qQ]\d\b|(?:^|\n)[^\S\n]{0,40}(?:#{1,6}[^\S\n]{0,8})?\d++[.、)）]\s?(?!\d)|#\d+"
+    r"|[vV]\d+(?:\.\d+)*|(?<!\d)\d++(?:\.\d++){2,}",
     re.DOTALL,
 )
+"""Results are foreign text of any size: whatever repeats here begins at one place of a run only,
+so that looking through a text stays linear."""
+
+
+_NARROW = str.maketrans("０１２３４５６７８９．，％", "0123456789.,%")
 
 
 def figures_of(text: str) -> list[Figure]:
     """Every number of a text that says something about the world; dates, names, list marks not."""
-    text = text.translate(str.maketrans("０１２３４５６７８９．，％", "0123456789.,%"))
+    text = text.translate(_NARROW)
     text = _NOT_FIGURES.sub("\n", text)
     scales = load("claims")["figure"]["scale"]
     out = []
@@ -76,9 +86,12 @@ def figures_of(text: str) -> list[Figure]:
     return out
 
 
+_RANGE = re.compile(r"\s?(?:~|～|-|–|—|至|到|to )\s?")
+
+
 def _unit_of_range(behind: str) -> str:
     """The unit of `22` in `22~27℃`."""
-    found = re.match(r"\s?(?:~|～|-|–|—|至|到|to )\s?", behind)
+    found = _RANGE.match(behind)
     number = _number().match(behind, found.end()) if found else None
     return (number["unit"] or "") if number else ""
 

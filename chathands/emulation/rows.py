@@ -10,14 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import combinations
+from functools import cache, lru_cache
+from itertools import combinations, islice
 
 from chathands.emulation.figures_read import Figure, figures_of, matches, says_something
 from chathands.emulation.prompts import load
 
 _KEYS = 400
 """Rows of a table that are looked at; figures of longer ones are aggregated by tools, not read."""
+_TABLES, _CELLS, _CLAUSES = 40, 60, 200
+"""Tables of the results, cells of a row and clauses of an answer that are looked at. What a person
+can read at a glance is far below; the product bounds what a hostile result costs."""
 _NUMBER = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?")
 _CLAUSE = re.compile(r"[，。；;！？!?\n]|,(?!\d{3})|(?<!\d)\.(?=\s)")
 
@@ -33,8 +36,10 @@ class _Row:
 @dataclass(frozen=True, slots=True)
 class _Table:
     rows: tuple[_Row, ...]
-    known: frozenset[str]
-    """Every key of its rows."""
+    known: tuple[tuple[str, re.Pattern[str]], ...]
+    """Every key of its rows and where it stands in a text, the longest first."""
+    sums: frozenset[float]
+    """The total of each column."""
 
 
 @cache
@@ -44,12 +49,12 @@ def _words(name: str) -> re.Pattern[str]:
 
 def misplaced_figure(text: str, question: str, results: Sequence[str]) -> str | None:
     """The first figure that a table gives to another row than the one it is said of, or None."""
-    tables = [table for result in results for table in _tables(result)]
+    tables = list(islice((table for result in results for table in _tables(result)), _TABLES))
     if not tables:
         return None
-    clauses = [clause for clause in _CLAUSE.split(text) if clause.strip()]
+    clauses = list(dict.fromkeys(clause for clause in _CLAUSE.split(text) if clause.strip()))
     said_of_a_row = False
-    for clause in clauses:
+    for clause in clauses[:_CLAUSES]:
         for table in tables:
             rows = _rows_named(clause, table)
             if rows is None:
@@ -95,7 +100,9 @@ def _tables(result: str) -> Iterable[_Table]:
     block: list[list[str]] = []
     for line in [*result.splitlines(), ""]:
         if line.count("|") >= 2:
-            block.append([cell.strip() for cell in line.strip().strip("|").split("|")])
+            block.append(
+                [cell.strip() for cell in line.strip().strip("|").split("|", _CELLS)[:_CELLS]]
+            )
             continue
         if len(block) >= 3:
             yield _table(block)
@@ -109,8 +116,20 @@ def _table(block: Sequence[Sequence[str]]) -> _Table:
         keys = tuple("" if _value(cell) is not None else cell.casefold() for cell in cells)
         total = any(_words("total").fullmatch(key) for key in keys if key)
         rows.append(_Row(keys, tuple(_value(cell) for cell in cells), total))
-    known = {key for row in rows if not row.total for key in row.keys if _is_a_key(key)}
-    return _Table(tuple(rows), frozenset(known))
+    body = [row for row in rows if not row.total]
+    known = sorted({key for row in body for key in row.keys if _is_a_key(key)}, key=_longest_first)
+    places = tuple((key, _place_of(key)) for key in known)
+    return _Table(tuple(rows), places, frozenset(_sums(body)))
+
+
+def _longest_first(key: str) -> tuple[int, str]:
+    return -len(key), key
+
+
+@lru_cache(maxsize=1024)
+def _place_of(key: str) -> re.Pattern[str]:
+    edge = r"\b" if key.isascii() else ""
+    return re.compile(f"{edge}{re.escape(key)}{edge}")
 
 
 def _value(cell: str) -> float | None:
@@ -126,9 +145,10 @@ def _is_a_key(cell: str) -> bool:
 def _rows_named(clause: str, table: _Table) -> list[_Row] | None:
     """The rows a clause is about; [] if it names several or none fits; None if it names none."""
     rest, found = clause.casefold(), []
-    for key in sorted(table.known, key=len, reverse=True):
-        edge = r"\b" if key.isascii() else ""
-        rest, count = re.subn(f"{edge}{re.escape(key)}{edge}", "\n", rest)
+    for key, place in table.known:
+        if key not in rest:
+            continue
+        rest, count = place.subn("\n", rest)
         if count:
             found.append(key)
     if not found:
@@ -151,7 +171,7 @@ def _contradicts(figure: Figure, rows: Sequence[_Row], table: _Table) -> bool:
     if len(rows) >= len(body) or matches(figure, sorted(_of(rows))):
         return False
     others = {value for row in table.rows if row not in rows for value in row.values if value}
-    return matches(figure, sorted(others | _sums(body)))
+    return matches(figure, sorted(others | table.sums))
 
 
 def _sums(rows: Sequence[_Row]) -> set[float]:
