@@ -8,24 +8,29 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from chathands.conversation import Conversation, Message, Role, Tag
+from chathands.emulation.marks import result_head
 from chathands.emulation.outcome import Language
 from chathands.emulation.prompts import wording
 from chathands.emulation.refusal import stance_of
 
-_LEAKED = re.compile(
-    r"(`{3,}|~{3,}) ?(?:json )?(?:action|tool_calls?)\b.*?(?:\1`*|\Z)"
-    r"|(`{3,}|~{3,}) ?json\s*\{\s*\"(?:tool|tool_name|tool_calls)\"\s*:.*?(?:\2`*|\Z)"
-    r"|<(tool_calls?|function_calls?|invoke|tool_response|think|thinking)\b[^>]*>.*?(?:</\3>|\Z)"
-    r"|<function=[^>]*>.*?(?:</function>|\Z)"
+_LEAKED = (
+    r"((?<!`)`{3,}+|(?<!~)~{3,}+) ?(?:json )?(?:action|tool_calls?)\b.*?(?:\1`*|\Z)"
+    r"|((?<!`)`{3,}+|(?<!~)~{3,}+) ?json\s*\{\s*\"(?:tool|tool_name|tool_calls)\"\s*:.*?(?:\2`*|\Z)"
+    r"|<(tool_calls?|function_calls?|invoke|tool_response|think|thinking)\b[^<>]{0,400}>.*?(?:</\3>|\Z)"
+    r"|<function=[^<>]{0,200}>.*?(?:</function>|\Z)"
     r"|</?(?:tool_calls?|function_calls?|function|invoke|tool_response|think|thinking)>"
     r"|^[ \t]*\{\s*\"tool\"\s*:\s*\"[^\"\n]*\"\s*,\s*\"parameters\"\s*:[^\n]*\}[ \t]*$"
-    r"|^[ \t]*(?:结果|Result) #\d+ [\w.-]+ \[status=\w+[^\]\n]*\][ \t]*$",
-    re.DOTALL | re.IGNORECASE | re.MULTILINE,
 )
-"""Blocks and result heads that were shown as text; broken ones run to the end."""
+"""Blocks that were shown as text; broken ones run to the end."""
+
+
+@cache
+def _leaked() -> re.Pattern[str]:
+    heads = rf"|^[ \t]*{result_head()}[ \t]*$"
+    return re.compile(_LEAKED + heads, re.DOTALL | re.IGNORECASE | re.MULTILINE)
 
 
 def clean(conversation: Conversation, *, language: Language = "zh") -> tuple[Message, ...]:
@@ -58,8 +63,8 @@ def _cleaned(message: Message, language: Language) -> Message:
 def without_leaks(text: str) -> str:
     """The text without markup of calls, thinking and results."""
     if "`" not in text and "~" not in text and "<" not in text and "{" not in text:
-        return text.strip() if "[status=" not in text else _LEAKED.sub("", text).strip()
-    return _LEAKED.sub("", text).strip()
+        return text.strip() if "[status=" not in text else _leaked().sub("", text).strip()
+    return _leaked().sub("", text).strip()
 
 
 @lru_cache(maxsize=512)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 
 from chathands.conversation import ToolCall
+from chathands.emulation.marks import may_become_mark
 from chathands.emulation.outcome import (
     Answer,
     CallReady,
@@ -24,9 +25,6 @@ from chathands.emulation.refusal import says_nothing, stance_of
 from chathands.limits import HOLD_CHARACTERS
 
 _SENTENCE_END = re.compile(r"[。！？!?\n]|[.]\s")
-_MAY_BE_MARK = re.compile(
-    r"\s*(?:-{1,4}$|-{5}|结果 ?(?:#|$)|结?$|Result ?(?:#|$)|R(?:e(?:s(?:u(?:lt?)?)?)?)?$)"
-)
 
 _AFTER_TEXT = (Reason.MISSED_CALL, Reason.BROKEN_CALL, Reason.TRUNCATED)
 """Reasons that may retry when text has already left."""
@@ -157,7 +155,7 @@ class Gate:
         if not whole:
             # A line that may turn out to be one of our own marks is not whole yet.
             line = text.rfind("\n") + 1
-            if (line or self._line_start) and _MAY_BE_MARK.match(text, line):
+            if (line or self._line_start) and may_become_mark(text[line : line + 80]):
                 text, self._held = text[:line], text[line:]
         if text:
             self._line_start = text.endswith("\n")
