@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from chathands.conversation import Confidence, ToolSpec
+from chathands.emulation.dialects.strange import called_in
 from chathands.emulation.dialects.words import ANSWER_KEYS, plain_key
 from chathands.emulation.outcome import BrokenCall, Reason
 from chathands.emulation.reading_arguments import as_object
@@ -98,6 +99,18 @@ class Judge:
             sentence = self._say(("cut", "") if cut else ("nameless", ""))
             verdict.broken.append(BrokenCall(reason, raw, None, sentence, block.contract))
         return verdict
+
+    def stranger(self, block: Block, raw: str) -> BrokenCall | None:
+        """What a block of text is if it stands alone: a call of a tool that nobody declared."""
+        names = called_in(raw)
+        if not names and block.marked and block.form == "fence":
+            given = [one for one in block.found if one.state is State.WHOLE and not one.weak]
+            names = tuple(one.name or "" for one in given if isinstance(one.arguments, dict))
+        known = (self._tools.find(name) or self._tools.is_no_tool(name) for name in names)
+        if block.plain or not names or not self._tools.are_there or any(known):
+            return None
+        sentence = self._say(("unknown", names[0]))
+        return BrokenCall(Reason.UNKNOWN_TOOL, raw, names[0], sentence, in_contract=False)
 
     def _one(
         self, found: Found, block: Block, cut_off: bool

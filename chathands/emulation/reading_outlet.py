@@ -7,7 +7,12 @@ import re
 from collections.abc import Collection
 
 from chathands.conversation import ToolCall, canonical_json
-from chathands.emulation.dialects.quotation import LEAD, is_quoted, names_a_result
+from chathands.emulation.dialects.quotation import (
+    LEAD,
+    announces,
+    is_quoted,
+    names_a_result,
+)
 from chathands.emulation.outcome import (
     Begins,
     BrokenCall,
@@ -35,7 +40,15 @@ class Outlet:
     `events` are those nobody has fetched yet.
     """
 
-    def __init__(self, judge: Judge, position: int, taken: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        position: int,
+        taken: Collection[str] = (),
+        *,
+        strangers: bool = True,
+    ) -> None:
+        """`strangers`: a reply that is nothing but calls of undeclared tools is not shown."""
         self.events: list[Event | Sign] = []
         self.calls: list[ToolCall] = []
         self.thought: list[str] = []
@@ -58,6 +71,10 @@ class Outlet:
         self._aside: str | None = None
         """Text since the last block of the batch; None before the first."""
         self._broken: list[BrokenCall] = []
+        self._strangers = strangers
+        self._apart: list[BrokenCall] = []
+        """Calls of undeclared tools, which are text if more text follows them."""
+        self._apart_text = ""
         self._no_tool = False
         self._blocks = 0
         self._seen: set[tuple[str, str]] = set()
@@ -65,7 +82,7 @@ class Outlet:
     @property
     def is_empty(self) -> bool:
         """Whether nothing was said or called so far."""
-        return not self._said and self._aside is None
+        return not self._said and self._aside is None and not self._apart
 
     @property
     def is_bare(self) -> bool:
@@ -77,7 +94,7 @@ class Outlet:
         return ParsedReply(
             "".join(self._said),
             tuple(self.calls),
-            tuple(self._broken),
+            (*self._broken, *self._apart),
             "".join(self.thought).strip(),
             finish_reason,
             self._no_tool and not self.calls,
@@ -87,6 +104,13 @@ class Outlet:
         """Text that is for people: out it goes. Inside a batch it is dropped and counted."""
         if not text or self.over:
             return
+        if self._apart and not text.strip(_WHITE):
+            self._apart_text += text
+            return
+        if self._apart:
+            before, self._apart_text = self._apart_text, ""
+            self._apart.clear()
+            self.say(before)
         if self._aside is not None:
             self._aside = _BLANKS.sub(_one_blank, self._aside + text)
             self.over = len(self._aside.strip(_WHITE)) > BATCH_PROSE
@@ -141,7 +165,10 @@ class Outlet:
         """Judge a block and keep what it comes to; False if it is text."""
         verdict = self._judge.block(block, raw, cut_off=self.cut_off)
         if verdict.is_text:
-            return False
+            return self._set_apart(block, raw)
+        self._broken += self._apart
+        self._apart.clear()
+        self._apart_text = ""
         if verdict.answer is not None and not verdict.calls:
             self._no_tool = True
             if self._said and verdict.answer and not self._blank:
@@ -155,9 +182,22 @@ class Outlet:
         self.over = self.over or self._blocks >= _RUNAWAY
         return True
 
+    def _set_apart(self, block: Block, raw: str) -> bool:
+        """Hold back a call of an undeclared tool where nothing was said but what announces it."""
+        if not self._strangers or self._aside is not None or self.over:
+            return False
+        said = "".join(self._said) if len(self._said) <= BATCH_PROSE else None
+        if said is None or len(said) > BATCH_PROSE or (said and not announces(said)):
+            return False
+        broken = self._judge.stranger(block, raw)
+        if broken is not None:
+            self._apart.append(broken)
+            self._apart_text += raw
+        return broken is not None
+
     def retract(self) -> bool:
         """A lone `</think>`: in the opening all before it was thinking; later it says nothing."""
-        said = "".join(self._said)
+        said = "".join(self._said) + self._apart_text
         if len(said) > HOLD_CHARACTERS or self._aside is not None:
             return False
         self.thought.append(said)
@@ -165,6 +205,8 @@ class Outlet:
         if said:
             self.events.append(Retracted())
         self._said.clear()
+        self._apart.clear()
+        self._apart_text = ""
         self._recent.clear()
         self._blank.clear()
         return True

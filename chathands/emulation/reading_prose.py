@@ -356,10 +356,15 @@ class Prose:
         block = yield from read_line(src, begins, self._tools)
         if after_colon:
             _tag_all(block, "inline")
-        if not self._out.take(block, src.since(start)):
+        taken = self._out.take(block, src.since(start))
+        if not taken and begins is Opening.STRANGE:
+            src.rewind(start)
+        elif not taken:
             self._out.say(src.since(start))
         src.release()
         self._line_start = False
+        if not taken and begins is Opening.STRANGE:
+            yield from pass_value(src, self._out.say)
         return True
 
     # --- thinking

@@ -25,7 +25,7 @@ _DRESS: Final = re.compile(r"^[\s`'\"*<\[（(]+|[\s`'\"*>\]）;:：,.]+$|\\(?=[_
 _CALL_TAIL: Final = re.compile(r"\(\s*\)$|:\d{1,4}$")
 
 
-WINDOW: Final = 56
+WINDOW: Final = 88
 """Characters by which it must be clear that a line holds a call; more for longer tool names."""
 _BESIDE_NAME: Final = 28
 """Characters that stand around the name there: `[{"recipient_name": "functions.`."""
@@ -47,6 +47,11 @@ class Tools(Hints):
         """Characters of a line's start that are looked at."""
         self._near: dict[str, str | None] | None = None
         self._plain: frozenset[str] | None = None
+
+    @property
+    def are_there(self) -> bool:
+        """Whether any tool is declared."""
+        return bool(self._exact)
 
     def _spec(self, name: str | None) -> ToolSpec | None:
         """The spec of a declared name; most of a client's many tools are never asked for."""

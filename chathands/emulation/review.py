@@ -27,6 +27,7 @@ from chathands.emulation.claims import (
     unbacked_claim,
     ungrounded,
 )
+from chathands.emulation.dialects.words import FORM_WANTED
 from chathands.emulation.figures import unbacked_figure, wrong_row
 from chathands.emulation.marks import copies_dropped
 from chathands.emulation.matching import (
@@ -95,6 +96,11 @@ def stance_in(text: str, specs: Sequence[ToolSpec], conversation: Conversation |
     return stance_of(text, tools=specs, after_result=after)
 
 
+def wants_a_form(question: str) -> bool:
+    """Whether a question may want a piece of JSON or an example of a call as its answer."""
+    return FORM_WANTED.search(question) is not None
+
+
 class _Review:
     def __init__(
         self,
@@ -129,7 +135,8 @@ class _Review:
         if good:
             return Calls(parsed.text, tuple(good), tuple(broken))
         if broken:
-            return self._retry_for(broken)
+            shown = self._as_shown(broken) if choice.kind == "auto" else None
+            return shown or self._retry_for(broken)
         if self._specs and (retry := self._of_text()) is not None:
             return retry
         if not self._text:
@@ -192,6 +199,16 @@ class _Review:
         if figure is None:
             return None
         return BrokenCall(Reason.UNBACKED_FIGURE, "", call.name, figure, basis=basis)
+
+    def _as_shown(self, broken: Sequence[BrokenCall]) -> Answer | None:
+        """Calls of tools that nobody declared, where the question wanted to see such a thing."""
+        if self._conversation is None or not wants_a_form(question_of(self._conversation)):
+            return None
+        if any(one.reason is not Reason.UNKNOWN_TOOL or one.in_contract for one in broken):
+            return None
+        if any(one.raw.lstrip().startswith("<") for one in broken):
+            return None  # a model's own tokens
+        return Answer("\n".join([*filter(None, [self._text]), *(one.raw for one in broken)]))
 
     def _retry_for(self, broken: Sequence[BrokenCall]) -> Outcome:
         """One reason for a reply whose calls all failed; what can be mended most easily first."""

@@ -38,17 +38,19 @@ class Scanner:
         thinking: Thinking = "none",
         language: Literal["zh", "en"] = "zh",
         cap: int = REPLY_CAP,
+        strangers: bool = True,
     ) -> None:
         """`position` is the number of calls already in the conversation; call ids depend on it,
         and are none of those `taken`.
 
         `thinking` "open" is for models whose replies begin inside their thinking. Characters beyond
         `cap` are not read; the reply then counts as cut off. `language` is that of the sentences in
-        `BrokenCall.detail`.
+        `BrokenCall.detail`. A reply that is nothing but a call of an undeclared tool is broken, not
+        text, unless `strangers` is off: then such JSON was asked for.
         """
         self._src = Source()
         known = Tools(tools)
-        self._outlet = Outlet(Judge(known, language), position, taken)
+        self._outlet = Outlet(Judge(known, language), position, taken, strangers=strangers)
         self._left = cap
         self._half = ""
         self._reading: ParsedReply | None = None

@@ -60,7 +60,7 @@ from chathands.emulation.outcome import (
     Text,
     Thinking,
 )
-from chathands.emulation.review import OPTIONAL_REVIEWS, review_reply
+from chathands.emulation.review import OPTIONAL_REVIEWS, review_reply, wants_a_form
 from chathands.emulation.scanner import Scanner
 from chathands.emulation.state import (
     State,
@@ -70,6 +70,7 @@ from chathands.emulation.state import (
     has_tool_history,
     is_notice,
     notice,
+    question_of,
     siblings_notice,
     state_of,
 )
@@ -147,6 +148,7 @@ class Turn:
             may_pass=self._may_pass,
             clean=lambda text: without_marks(text, self._fence),
         )
+        self._shows_forms = wants_a_form(question_of(self._given))
         self._begin_reply()
 
     # --- what the caller reads
@@ -274,6 +276,7 @@ class Turn:
             taken={call.id for call in earlier},
             thinking=self._thinking,
             language=self._language,
+            strangers=not self._shows_forms,
         )
         self._raw: list[str] = []
         self._native = NativeCalls()

@@ -9,7 +9,7 @@ import pytest
 from chathands.conversation import ToolSpec
 from chathands.emulation.outcome import Reason
 from chathands.emulation.reading import parse_reply
-from tests.emulation.replies import TOOLS, block, calls_of
+from tests.emulation.replies import TOOLS, block, calls_of, in_pieces_of, read_in_pieces
 
 READ = '{"tool":"read_file","parameters":{"path":"src/app.py"}}'
 
@@ -67,12 +67,69 @@ def test_tokens_around_prose_are_taken_off() -> None:
     assert parse_reply("<tool_call>\n今天晴。\n</tool_call>", TOOLS).text == "今天晴。"
 
 
-def test_an_undeclared_name_is_broken_in_the_contract_and_text_elsewhere() -> None:
-    reply = '{"tool":"erase_disk","parameters":{"path":"/"}}'
-    assert only_broken(block(reply)) == (Reason.UNKNOWN_TOOL, "erase_disk", True)
-    for elsewhere in (block(reply, "json"), reply, f"<tool>{reply}</tool>"):
-        reading = parse_reply(elsewhere, TOOLS)
-        assert (reading.calls, reading.broken, reading.text) == ((), (), elsewhere)
+ERASE = '{"tool":"erase_disk","parameters":{"path":"/"}}'
+ERASE_AS_OPENAI = '{"name": "erase_disk", "arguments": {"path": "/"}}'
+ERASE_IN_LINES = json.dumps(json.loads(ERASE), indent=2)
+
+
+@pytest.mark.parametrize("info", ["json", "", "tool", "tool_call", "tool_code", "JSON", None])
+@pytest.mark.parametrize("body", [ERASE, ERASE_AS_OPENAI, ERASE_IN_LINES, f"[{ERASE}]"])
+@pytest.mark.parametrize(
+    "lead", ["", "\n", "我来处理：\n", "好的，现在执行。\n\n", "Let me do it:\n"]
+)
+def test_a_reply_that_is_only_a_call_of_nothing_is_not_shown(
+    info: str | None, body: str, lead: str
+) -> None:
+    reply = lead + (body if info is None else block(body, info))
+    assert only_broken(reply) == (Reason.UNKNOWN_TOOL, "erase_disk", False)
+    assert parse_reply(reply, TOOLS).text == lead.strip()
+    assert read_in_pieces(in_pieces_of(1, reply)) == read_in_pieces([reply])
+
+
+def test_an_undeclared_name_is_broken_in_the_contract_and_where_a_reply_is_nothing_else() -> None:
+    assert only_broken(block(ERASE)) == (Reason.UNKNOWN_TOOL, "erase_disk", True)
+    assert only_broken(f"```json\n{ERASE[:-6]}") == (Reason.UNKNOWN_TOOL, "erase_disk", False)
+    twice = parse_reply(f"{ERASE}\n\n{ERASE_AS_OPENAI}", TOOLS)
+    assert (len(twice.broken), twice.text) == (2, "")
+    beside = parse_reply(f"{ERASE}\n{block(READ)}", TOOLS)
+    assert (calls_of(beside), len(beside.broken), beside.text) == ([json.loads(READ)], 1, "")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        block('{"name": "my-app", "version": "1.0.0", "scripts": {"arguments": "x"}}', "json"),
+        '{"name": "my-app", "arguments": ["--fast"]}',
+        '{"name": "我的应用 一", "arguments": {}}',
+        '{"tool": "hammer", "price": 5}',
+        '{"tool": "hammer", "parameters": {"weight": 1}, "price": 5}',
+        '{"name": "erase_disk", "parameters": {"type": "object", "properties": {}}}',
+        '{"tool": "erase_disk", "parameters": {"type": "object", "properties": {}}}',
+        '{"name": "erase_disk", "description": "x", "parameters": {"path": "/"}}',
+        '[{"tool": "hammer", "parameters": {}}, {"tool": "saw"}]',
+        f"例如：\n{block(ERASE, 'json')}",
+        f"可以这样写：\n{ERASE}",
+        f"The format is:\n{ERASE}",
+        f"我不会执行下面的动作：\n{block(ERASE, 'json')}",
+        f"{block(ERASE, 'json')}\n这是格式示例。",
+        f"{ERASE}\n\n以上是你要的内容。",
+        f"<example>\n{ERASE}\n</example>",
+        f"> {ERASE}",
+        f"<tool>{ERASE}</tool>",
+        f"这份配置保存在仓库里，名字由同事取的。\n{ERASE}",
+        f'{ERASE}\n{{"a": 1}}',
+        block(f'{{"tool":"nope","parameters":{{}},"steps":[{READ}]}}', "json"),
+        f'{{"tool":"nope","parameters":{{"x":"a\n{READ}',
+    ],
+)
+def test_json_that_is_data_shown_or_spoken_of_stays_text(reply: str) -> None:
+    reading = parse_reply(reply, TOOLS)
+    assert (reading.calls, reading.broken, reading.text) == ((), (), reply)
+    assert read_in_pieces(in_pieces_of(1, reply)) == read_in_pieces([reply])
+
+
+def test_without_tools_every_such_reply_is_text() -> None:
+    assert parse_reply(ERASE, []).text == ERASE
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def read_body(
             if begins is Opening.PYTHON and not found:
                 block.plain = True
                 return block
-        block.found += found
+        block.found += found if begins is not Opening.STRANGE else []  # nothing in it may run
         if state is not State.WHOLE or src.offset == before:
             break
     block.closed = yield from _skip_to_end(src, mark, width)

@@ -42,7 +42,10 @@ def read_line(src: Source, kind: Opening, tools: Tools) -> Reads[Block]:
         closed = not found or found[-1].state is State.WHOLE
         closed = closed and (yield from src.need(1))
         return Block(found, "label", closed=closed, plain=not found)
-    if kind is Opening.JSON:
+    if kind is Opening.STRANGE:
+        # nothing in it may run
+        found, state = [], (yield from read_json(src, tools)).state
+    elif kind is Opening.JSON:
         found, state = yield from _read_objects(src, tools)
     elif kind is Opening.PYTHON:
         found, state = yield from read_calls(src, tools)

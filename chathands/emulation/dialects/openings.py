@@ -11,6 +11,7 @@ import re
 from enum import StrEnum
 from typing import Final, Literal
 
+from chathands.emulation.dialects.strange import PAIRS
 from chathands.emulation.dialects.words import (
     ARGUMENT_KEYS,
     CALLERS,
@@ -30,6 +31,8 @@ class Opening(StrEnum):
     LABEL = "label"
     NAMED = "named"
     """A declared name, then JSON with its arguments."""
+    STRANGE = "strange"
+    """The exact keys of a call, with a name that nobody declared."""
 
 
 Answer = Opening | Literal[False] | None
@@ -146,7 +149,7 @@ def _object(text: str, tools: Tools, enough: bool) -> Answer:
     """An object is one of ours if its first keys lead to a declared name or to arguments."""
     text = text.replace('\\"', '"').replace("&quot;", '"')
     spot = len(text) - len(text.lstrip(" \t\r\n[({"))
-    foreign = False  # a name was given that nobody declared
+    foreign = ""  # the key that gave a name which nobody declared
     for _ in range(8):
         key = _KEY.match(text, spot)
         if key is None:
@@ -154,7 +157,7 @@ def _object(text: str, tools: Tools, enough: bool) -> Answer:
         name = plain_key(key[1])
         spot = key.end()
         if name in ARGUMENT_KEYS and foreign:
-            return False
+            return Opening.STRANGE if PAIRS.get(foreign) == key[1] else False
         if name in _STRONG_KEYS or tools.find(key[1]):
             return Opening.JSON
         if name not in _KNOWN_KEYS:
@@ -169,7 +172,8 @@ def _object(text: str, tools: Tools, enough: bool) -> Answer:
             written = (value[1] or value[2]).partition("(")[0] if value else ""
             if value and (tools.find(written) or (name != "name" and tools.is_no_tool(written))):
                 return Opening.JSON
-            foreign = foreign or (bool(value) and plain_key(written) not in CALLERS)
+            if value and plain_key(written) not in CALLERS:
+                foreign = foreign or key[1]
             if (
                 value is None
                 and enough
@@ -220,7 +224,7 @@ def _label(text: str, tools: Tools) -> Answer:
         return None
     if rest[0] in "{[":
         inner = _opening(rest, tools, False)
-        return Opening.LABEL if inner else inner
+        return False if inner is Opening.STRANGE else Opening.LABEL if inner else inner
     if rest[0] == "`" and (answer := _labels_block(rest)) is not False:
         return answer
     name = _WORD.match(rest)

@@ -67,6 +67,12 @@ def is_quoted(lead: str) -> bool:
     return False
 
 
+def announces(lead: str) -> bool:
+    """Whether the last sentence of the text says that its speaker acts now."""
+    sentences = [part for part in _SENTENCE.split(lead[-LEAD:]) if part.strip(" \t:：,，*-#>")]
+    return bool(sentences) and _COMMITMENT.search(sentences[-1].strip(_DRESS)) is not None
+
+
 def names_a_result(text: str, *, after_call: bool) -> bool:
     """Whether the text claims to be what a tool gave back, which no model can know.
 

@@ -16,6 +16,10 @@ ARGUMENT_KEYS: Final = frozenset(_DATA["argument_keys"])
 WRAPPERS: Final = frozenset(_DATA["wrappers"])
 REMARKS: Final = frozenset(_DATA["remarks"])
 CALLERS: Final = frozenset(_DATA["callers"])
+FORM_WANTED: Final = re.compile(
+    "|".join(rf"\b{word}" if word.isascii() else word for word in _DATA["form_wanted"]), re.I
+)
+"""Words of a question that may want a call shown instead of made."""
 NO_TOOL: Final = frozenset(_DATA["no_tool"])
 ANSWER_KEYS: Final = frozenset(_DATA["answer_keys"])
 CONTRACT_INFO: Final = frozenset(_DATA["contract_info"])
