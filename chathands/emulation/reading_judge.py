@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from chathands.conversation import Confidence, ToolSpec
 from chathands.emulation.dialects.strange import called_in
-from chathands.emulation.dialects.words import ANSWER_KEYS, plain_key
+from chathands.emulation.dialects.words import ANSWER_KEYS, REMARKS, plain_key
 from chathands.emulation.outcome import BrokenCall, Reason
 from chathands.emulation.reading_arguments import as_object
 from chathands.emulation.reading_found import GUESSED, MISSING, Block, Found
@@ -60,6 +60,8 @@ class Verdict:
     broken: list[BrokenCall] = field(default_factory=list)
     answer: str | None = None
     """The text of an action that says that no tool is needed."""
+    remark: str = ""
+    """What such an action gives as its reason."""
 
     @property
     def is_text(self) -> bool:
@@ -81,7 +83,9 @@ class Judge:
         for found in block.found:
             answer = self._answer(found)
             if answer is not None:
-                verdict.answer = (verdict.answer or "") + answer
+                said, remark = answer
+                verdict.answer = (verdict.answer or "") + said
+                verdict.remark = verdict.remark or remark
                 continue
             outcome = self._one(found, block, cut_off and not block.closed)
             if isinstance(outcome, Accepted):
@@ -158,18 +162,22 @@ class Judge:
             return Reason.INVALID_ARGUMENTS, self._say(("extra", lost[0]))
         return _accepted(found, spec, block, checked)
 
-    def _answer(self, found: Found) -> str | None:
-        """The text of an action that says that no tool is needed; None if it is none."""
+    def _answer(self, found: Found) -> tuple[str, str] | None:
+        """The text of an action that says that no tool is needed and what it gives as its reason;
+        None if it is none."""
         if found.weak or not found.name or not self._tools.is_no_tool(found.name):
             return None
         raw = found.arguments
         if isinstance(raw, str):
-            return raw.strip()
+            return raw.strip(), ""
         if not isinstance(raw, dict):
-            return ""
+            return "", ""
         texts = [(plain_key(k), v.strip()) for k, v in raw.items() if isinstance(v, str)]
         answers = [text for key, text in texts if key in ANSWER_KEYS]
-        return answers[0] if answers else texts[0][1] if len(texts) == 1 else ""
+        if answers or len(texts) != 1:
+            return (answers[0] if answers else ""), ""
+        key, text = texts[0]
+        return ("", text) if key in REMARKS else (text, "")
 
     def _say(self, detail: Detail) -> str:
         code, about = detail

@@ -76,13 +76,15 @@ class Outlet:
         """Calls of undeclared tools, which are text if more text follows them."""
         self._apart_text = ""
         self._no_tool = False
+        self._remark = ""
+        """Why no tool was needed; the answer where there is no other."""
         self._blocks = 0
         self._seen: set[tuple[str, str]] = set()
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing was said or called so far."""
-        return not self._said and self._aside is None and not self._apart
+        return not self._said and not self._blocks and not self._apart
 
     @property
     def is_bare(self) -> bool:
@@ -91,6 +93,8 @@ class Outlet:
 
     def reading(self, finish_reason: str | None) -> ParsedReply:
         """The whole reply."""
+        if not (self._said or self.calls or self._broken or self._apart):
+            self.say(self._remark)
         return ParsedReply(
             "".join(self._said),
             tuple(self.calls),
@@ -171,9 +175,14 @@ class Outlet:
         self._apart_text = ""
         if verdict.answer is not None and not verdict.calls:
             self._no_tool = True
-            if self._said and verdict.answer and not self._blank:
-                self._blank.append("\n")
+            self._remark = self._remark or verdict.remark
+            self._break_line()
             self.say(verdict.answer)
+            if self._aside is None and not verdict.broken:
+                # No batch has begun: what stands behind such an action is the answer.
+                self._break_line()
+                self._blocks += 1
+                return True
         self._broken += verdict.broken
         for accepted in verdict.calls:
             self._call(accepted)
@@ -181,6 +190,11 @@ class Outlet:
         self._blocks += 1
         self.over = self.over or self._blocks >= _RUNAWAY
         return True
+
+    def _break_line(self) -> None:
+        """What is said next begins a line."""
+        if self._said and not self._blank and self._aside is None:
+            self._blank.append("\n")
 
     def _set_apart(self, block: Block, raw: str) -> bool:
         """Hold back a call of an undeclared tool where nothing was said but what announces it."""

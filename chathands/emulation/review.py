@@ -247,7 +247,7 @@ class _Review:
         """What is wrong with a reply of text alone while tools are there."""
         choice = self._choice
         forced = choice.kind in ("required", "named")
-        if self._text and not self._parsed.no_tool:
+        if self._text:
             stance = stance_in(self._text, self._specs, self._conversation)
             if stance.kind == "safety_refusal":
                 return None
@@ -260,7 +260,7 @@ class _Review:
             if stance.kind == "missed_call" and (forced or self._may_be_missed(stance)):
                 # A bare promise is no answer, whether or not a tool could keep it.
                 return self._pleaded(Reason.MISSED_CALL, stance, firm=forced or self._had_a_tool())
-            self._soft = stance.kind == "normal"
+            self._soft = stance.kind == "normal" and not self._parsed.no_tool
         return self._forced() if forced else None
 
     def _forced(self) -> Retry:

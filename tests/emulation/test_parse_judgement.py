@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from chathands.conversation import ToolSpec
-from chathands.emulation.outcome import Reason
+from chathands.conversation import Message, ToolSpec
+from chathands.emulation.outcome import Answer, Reason
 from chathands.emulation.reading import parse_reply
+from chathands.emulation.review import review_reply
 from tests.emulation.replies import TOOLS, block, calls_of, in_pieces_of, read_in_pieces
 
 READ = '{"tool":"read_file","parameters":{"path":"src/app.py"}}'
@@ -274,11 +275,37 @@ def test_a_repaired_text_never_runs_with_arguments_nobody_knows() -> None:
             "好的。\n不需要查。",
         ),
         ('{"action":"Final Answer","action_input":"42"}', "42"),
+        # text outside the block is the answer, before and behind it
+        (block('{"tool":"NO_TOOL","parameters":{}}') + "\n你好！我是小手。", "你好！我是小手。"),
+        (block('{"tool":"NO_TOOL"}') + "\n" + "今天的安排很多。" * 30, "今天的安排很多。" * 30),
+        ("你好！\n" + block('{"tool":"none"}') + "\n请说。", "你好！\n\n请说。"),
+        ("你好！" + block('{"tool":"none"}'), "你好！"),
+        # a reason is no answer, unless there is no other
+        (block('{"tool":"none","parameters":{"reason":"只是问候"}}') + "\n你好！", "你好！"),
+        (block('{"tool":"none","parameters":{"reason":"北京是首都。"}}'), "北京是首都。"),
     ],
 )
 def test_no_tool_is_a_decision_and_its_text_the_answer(reply: str, text: str) -> None:
     reading = parse_reply(reply, TOOLS)
     assert (reading.no_tool, reading.text, reading.calls, reading.broken) == (True, text, (), ())
+
+
+def test_a_call_behind_a_block_without_a_tool_runs_and_ends_the_answer() -> None:
+    none = block('{"tool":"NO_TOOL","parameters":{}}')
+    reading = parse_reply(f"{none}\n先看看。\n{block(READ)}\n看完了。", TOOLS)
+    assert (reading.text, [c.name for c in reading.calls]) == ("先看看。", ["read_file"])
+    assert not reading.no_tool
+    reading = parse_reply(f"{block(READ)}\n{none}\n看完了。", TOOLS)
+    assert (reading.text, [c.name for c in reading.calls]) == ("", ["read_file"])
+
+
+def test_what_stands_behind_a_block_without_a_tool_is_judged_as_any_text() -> None:
+    none = block('{"tool":"NO_TOOL","parameters":{}}')
+    question = [Message.user("读一下 src/app.py")]
+    pleads = parse_reply(f"{none}\n抱歉，我没有读取文件的工具。", TOOLS)
+    assert review_reply(pleads, TOOLS, "auto", question).reason is Reason.REFUSAL
+    greets = parse_reply(f"{none}\n你好！我是小手。", TOOLS)
+    assert review_reply(greets, TOOLS, "auto", [Message.user("你好")]) == Answer("你好！我是小手。")
 
 
 def test_a_declared_tool_of_such_a_name_is_called() -> None:
