@@ -165,6 +165,10 @@ class Outlet:
             self.over = True
         return self.over
 
+    def is_quoting(self) -> bool:
+        """Whether the words before this place say that what follows is shown, not meant."""
+        return self._aside is None and is_quoted(self.lead())
+
     def take(self, block: Block, raw: str) -> bool:
         """Judge a block and keep what it comes to; False if it is text."""
         verdict = self._judge.block(block, raw, cut_off=self.cut_off)

@@ -25,7 +25,7 @@ from chathands.emulation.dialects.openings import Opening, name_label
 from chathands.emulation.dialects.quotation import names_a_result
 from chathands.emulation.dialects.tags import Tag, peek_known_tag
 from chathands.emulation.dialects.values import peek_opening
-from chathands.emulation.reading_found import Block
+from chathands.emulation.reading_aside import pass_result, pass_thinking, read_thought
 from chathands.emulation.reading_outlet import Outlet
 from chathands.emulation.reading_passing import (
     opens_code,
@@ -45,11 +45,6 @@ _LONGEST_MARKS: Final = 40
 _TOKENS: Final = ("[TOOL_CALLS]", "[THINK]", "◁think▷")
 _DOUBLED: Final = "<<function>>"
 """What Gorilla puts before each call."""
-_THOUGHT_END: Final = re.compile(
-    r"</\s?(?:\w{1,12}:)?(?:" + "|".join(sorted(tags.THINKING)) + r")\s?>|"
-    r"\[/THINK\]|◁/think▷|<\|end\|>|<\|start\|>|<\|end_(?:of_thought|thinking)\|>|<channel\|>",
-    re.IGNORECASE,
-)
 
 
 class Prose:
@@ -100,6 +95,12 @@ class Prose:
                 self._line_start = False
                 yield from pass_line(src, self._out.say)
                 return
+        if (
+            self._out.is_empty
+            and (thought := (yield from read_thought(src, self._tools))) is not None
+        ):
+            self._out.thought.append(thought)
+            return
         if char not in "\n<`｀" and (yield from self._bare(after_colon=False)):
             return
         self._line_start = False
@@ -270,8 +271,14 @@ class Prose:
             self._line_start = False
             yield from pass_element(src, self._out.say, f"</{name}>", tag.width)
         elif name in tags.RESULTS:
+            if not tag.closing and self._out.is_quoting():
+                self._line_start = False
+                yield from pass_element(src, self._out.say, f"</{name}>", tag.width)
+                return True
             src.pos += tag.width
             self._out.invent()
+            if not tag.closing:
+                yield from pass_result(src, name)
         elif name in tags.TURNS:
             self._out.over = True  # the model goes on as somebody else
         elif name in tags.STOPS or name in tags.CLOSE:
@@ -354,8 +361,8 @@ class Prose:
             return (yield from self._fence(line_start=True, label=width))
         self._out.begin(sure=False)
         block = yield from read_line(src, begins, self._tools)
-        if after_colon:
-            _tag_all(block, "inline")
+        for found in block.found if after_colon else ():
+            found.repairs["inline"] = None
         taken = self._out.take(block, src.since(start))
         if not taken and begins is Opening.STRANGE:
             src.rewind(start)
@@ -385,20 +392,5 @@ class Prose:
 
     def _think(self) -> Reads[None]:
         """Set aside everything up to the end of the thinking; to the end of the reply if none."""
-        src = self._src
-        while True:
-            found = _THOUGHT_END.search(src.buf, src.pos)
-            upto = found.start() if found else len(src.buf)
-            if not found and not src.final:
-                upto = max(src.pos, upto - 32)  # the end's first characters may be here
-            self._out.thought.append(src.buf[src.pos : upto])
-            src.pos = found.end() if found else upto
-            if found or src.final:
-                self._line_start = True
-                return
-            yield
-
-
-def _tag_all(block: Block, tag: str) -> None:
-    for found in block.found:
-        found.repairs[tag] = None
+        yield from pass_thinking(self._src, self._out.thought.append)
+        self._line_start = True

@@ -18,6 +18,7 @@ from chathands.conversation import (
     ToolSpec,
     as_specs,
 )
+from chathands.emulation.bare_call import bare_call
 from chathands.emulation.claims import (
     asks_for_explanation,
     evidence,
@@ -248,6 +249,8 @@ class _Review:
         choice = self._choice
         forced = choice.kind in ("required", "named")
         if self._text:
+            if not self._parsed.no_tool and (named := self._called_bare()) is not None:
+                return Retry(Reason.BROKEN_CALL, name=named)
             stance = stance_in(self._text, self._specs, self._conversation)
             if stance.kind == "safety_refusal":
                 return None
@@ -262,6 +265,11 @@ class _Review:
                 return self._pleaded(Reason.MISSED_CALL, stance, firm=forced or self._had_a_tool())
             self._soft = stance.kind == "normal" and not self._parsed.no_tool
         return self._forced() if forced else None
+
+    def _called_bare(self) -> str | None:
+        if self._conversation is not None and wants_a_form(question_of(self._conversation)):
+            return None
+        return bare_call(self._text, self._specs)
 
     def _forced(self) -> Retry:
         return Retry(Reason.MISSED_CALL, "forced", self._choice.name)

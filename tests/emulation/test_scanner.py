@@ -9,6 +9,7 @@ import pytest
 
 from chathands.conversation import ToolCall
 from chathands.emulation.outcome import CallReady, TextDelta
+from chathands.emulation.reading import parse_reply
 from chathands.emulation.scanner import Scanner
 from chathands.limits import BATCH_PROSE
 from tests.emulation.replies import TOOLS, block, calls_of, cases, in_pieces_of, read_in_pieces
@@ -285,3 +286,39 @@ def test_a_character_cut_in_half_between_pieces_leaves_whole() -> None:
     halves = ["好\ud83d", "\ude00。"]
     assert read_in_pieces(halves) == read_in_pieces(["好😀。"])
     assert read_in_pieces(["好\ud83d"])[1].text == "好\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        ("Thought: I should greet them.\nHello!", "Hello!"),
+        ("**Thought:** I know now.\n\nFinal Answer: 晴。\n请带伞。", "晴。\n请带伞。"),
+        ("思考：用户在问候，不需要工具。\n你好！", "你好！"),
+        ("思考：很简单\n思考：真的\n最终答案：四。", "四。"),
+        ("Thought: ok\n<tool_call>\n", ""),
+        ("好的。\n<tool_response>\n晴 25\n</tool_response>\n杭州晴。", "好的。\n\n杭州晴。"),
+        ("<tool_response>{}</tool_response>", ""),
+        ("<|tool_response|>晴<|/tool_response|>杭州晴。", "杭州晴。"),
+        ("<｜tool▁outputs▁begin｜>晴<｜tool▁outputs▁end｜>杭州晴。", "杭州晴。"),
+        # spoken of, or something else of this name
+        ("思考：人生的意义是什么", "思考：人生的意义是什么"),
+        ("思考：\n1. 为什么下雨？", "思考：\n1. 为什么下雨？"),
+        ("Thought: the oldest question.\nIt has no end.", None),
+        ("Thoughtful: yes.\nNo.", None),
+        ("第一段。\n思考：用户要什么？\n第二段。", None),
+        ("格式如下：<tool_response>内容</tool_response>", None),
+        ("结果放在 `<tool_response>` 里。", None),
+    ],
+)
+def test_thoughts_and_made_up_results_are_not_shown(reply: str, text: str | None) -> None:
+    events, reading = read_in_pieces([reply])
+    assert reading.text == (reply if text is None else text)
+    assert "".join(e for e in events if isinstance(e, str)) == reading.text
+    assert read_in_pieces(in_pieces_of(1, reply)) == (events, reading)
+
+
+def test_a_thought_before_an_action_is_kept_apart() -> None:
+    reply = 'Thought: 先查。\nAction: get_weather\nAction Input: {"city": "杭州"}'
+    reading = parse_reply(reply, TOOLS)
+    assert [call.name for call in reading.calls] == ["get_weather"]
+    assert (reading.text, reading.thought) == ("", "先查。")

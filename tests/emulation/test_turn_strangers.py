@@ -36,7 +36,9 @@ def play(question: str, *replies: str, commit: Commit = "finish"):
 @pytest.mark.parametrize("commit", ["finish", "stream"])
 @pytest.mark.parametrize("reply", [STRANGE, FENCED, f"```tool\n{STRANGE}\n```"])
 def test_it_is_corrected_and_never_shown(reply: str, commit: Commit):
-    turn, (first, last), left = play("帮我订机票", reply, "去杭州可以坐高铁，也可以开车。", commit=commit)
+    turn, (first, last), left = play(
+        "帮我订机票", reply, "去杭州可以坐高铁，也可以开车。", commit=commit
+    )
     assert isinstance(first, Retry)
     assert (first.reason, first.name) == (Reason.UNKNOWN_TOOL, "book_flight")
     said = wording("zh")["correction"]["unknown_tool"][0].partition("{")[0]
@@ -80,3 +82,34 @@ def test_json_that_was_asked_for_is_the_answer(question: str, commit: Commit):
 def test_by_hand_without_a_conversation_it_is_a_retry():
     outcome = review_reply(parse_reply(STRANGE, TOOLS), TOOLS)
     assert outcome.reason is Reason.UNKNOWN_TOOL
+
+
+@pytest.mark.parametrize("commit", ["finish", "stream"])
+@pytest.mark.parametrize(
+    "reply",
+    ["get_weather 杭州", "get_weather: 杭州", "`get_weather 杭州`", "get_weather city=杭州"],
+)
+def test_a_name_and_a_value_are_a_broken_call(reply: str, commit: Commit):
+    _, (first, last), left = play("杭州天气", reply, "请问是哪一天？", commit=commit)
+    assert isinstance(first, Retry)
+    assert (first.reason, first.name) == (Reason.BROKEN_CALL, "get_weather")
+    assert isinstance(last, Answer)
+    assert "get_weather" not in left
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "get_weather 是查天气的工具。",
+        "get_weather 用来查天气",
+        "get_weather failed twice",
+        "get_weather returned nothing",
+        "get_weather: 查询城市天气",
+        "get_weather",
+        "get_weather 杭州。\n明天有雨。",
+        "weather 杭州",
+    ],
+)
+def test_a_sentence_about_a_tool_is_none(reply: str):
+    _, (outcome,), _ = play("介绍一下 get_weather", reply)
+    assert outcome == Answer(reply)

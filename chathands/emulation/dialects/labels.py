@@ -89,7 +89,7 @@ def _read_arguments(src: Source, found: Found, tools: Tools) -> Reads[None]:
     on_this_line = "\n" not in src.since(line)
     src.rewind(line)
     if on_this_line:
-        found.arguments = (yield from _rest_of_line(src)).strip()
+        found.arguments = (yield from read_to_line_end(src)).strip()
     else:
         lines = yield from _indented_lines(src)
         found.text_values = True
@@ -108,7 +108,8 @@ def _read_arguments(src: Source, found: Found, tools: Tools) -> Reads[None]:
         found.state = State.CLOSERS
 
 
-def _rest_of_line(src: Source) -> Reads[str]:
+def read_to_line_end(src: Source) -> Reads[str]:
+    """The rest of the line; the line break is left."""
     parts: list[str] = []
     while True:
         end = src.buf.find("\n", src.pos)
@@ -138,4 +139,4 @@ def _indented_lines(src: Source) -> Reads[list[str]]:
             return lines
         lines += [""] * blank.count("\n")
         src.pos = gap.end() - len(indent)
-        lines.append((yield from _rest_of_line(src)))
+        lines.append((yield from read_to_line_end(src)))

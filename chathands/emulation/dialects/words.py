@@ -26,6 +26,12 @@ CONTRACT_INFO: Final = frozenset(_DATA["contract_info"])
 MARKED_INFO: Final = frozenset(_DATA["marked_info"])
 DATA_INFO: Final = frozenset(_DATA["data_info"])
 NAME_LABELS: Final = frozenset(_DATA["name_labels"])
+THOUGHT_LABELS: Final = tuple(_DATA["thought_labels"])
+ANSWER_LABELS: Final = tuple(_DATA["answer_labels"])
+SELF_TALK: Final = re.compile("|".join(_DATA["self_talk"]), re.IGNORECASE)
+"""What a line says that a model wrote for itself."""
+SAYS_WHAT_IT_IS: Final = re.compile("|".join(_DATA["says_what_it_is"]), re.IGNORECASE)
+"""What stands behind a tool's name when it is spoken of."""
 NAMESPACES: Final = tuple(_DATA["namespaces"])
 
 _NOISE: Final = re.compile(r"[\s_\-\\*'\"`\u200b-\u200d\u2060\ufeff]+")
