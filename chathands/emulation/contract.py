@@ -26,6 +26,8 @@ class Unlisted:
 
     count: int
     named: tuple[str, ...] = ()
+    examples: bool = True
+    """Whether there is room for worked examples."""
 
 
 _AUDIENCES = ("everyone", "admin", "superuser")
@@ -64,19 +66,13 @@ def render_contract(
         return persona or ""
     listed = (*specs, find_tools(language, unlisted)) if unlisted else specs
     words = wording(language)["contract"]
+    examples = _examples(specs, language) if not unlisted or unlisted.examples else []
     rules = "\n".join(f"{n}. {rule}" for n, rule in enumerate(words["rules"], 1))
     sections = [
         words["opening"],
         f"{words['rules_title']}\n{rules}",
         f"{words['form_title']}\n{words['form']}",
-        "\n\n".join(
-            part
-            for part in (
-                words["examples_title"],
-                *_examples(specs, language),
-            )
-            if part
-        ),
+        "\n\n".join([words["examples_title"], *examples] if examples else ()),
         f"{words['tools_title']}\n" + "\n\n".join(render_tool(spec, language) for spec in listed),
         words["closing"],
     ]

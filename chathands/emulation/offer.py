@@ -7,7 +7,7 @@ prefix.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from chathands.conversation import Conversation, Message, Role, Tag, ToolCall, ToolSpec
@@ -40,6 +40,9 @@ and a model that has read it can ask for it, or call it and be told its paramete
 
 _FOUND_SHARE = 0.4
 """Of the contract's budget, for what one lookup shows."""
+
+_TOOLS_FIRST = 5
+"""Tools below which a list gives up the worked examples, which take the room of about eight."""
 
 _EARLIER = 0.5
 """How much the question before counts against this one ("and now to him as well"); the one before
@@ -176,7 +179,8 @@ def offered_tools(
 
     Tools used before come first, the latest before all; then those that fit the run's question.
     What this run has used counts only where the conversation does not already show its listing,
-    which a lookup in this run does. At least one tool is listed.
+    which a lookup in this run does. At least one tool is listed; where few are, their number comes
+    before worked examples.
     """
 
     def size(chosen: Sequence[ToolSpec], unlisted: Unlisted | None) -> float:
@@ -185,7 +189,21 @@ def offered_tools(
     if size(specs, None) <= budget:
         return None
     ordered = _by_use_and_fit(specs, conversation)
-    left = budget * (1 - _NAMED_SHARE) - size((), Unlisted(len(specs)))
+    listing = _listing_of(ordered, budget, language, size, examples=True)
+    if len(listing[0]) < _TOOLS_FIRST:
+        listing = _listing_of(ordered, budget, language, size, examples=False)
+    return listing
+
+
+def _listing_of(
+    ordered: Sequence[ToolSpec],
+    budget: int,
+    language: Language,
+    size: Callable[[Sequence[ToolSpec], Unlisted], float],
+    *,
+    examples: bool,
+) -> tuple[tuple[ToolSpec, ...], Unlisted]:
+    left = budget * (1 - _NAMED_SHARE) - size((), Unlisted(len(ordered), examples=examples))
     chosen: list[ToolSpec] = []
     for spec in ordered:
         cost = tokens(render_tool(spec, language)) + 1
@@ -194,7 +212,7 @@ def offered_tools(
             left -= cost
     while True:
         rest = [spec.name for spec in ordered if spec not in chosen]
-        unlisted = Unlisted(len(rest), _named(rest, budget * _NAMED_SHARE))
+        unlisted = Unlisted(len(rest), _named(rest, budget * _NAMED_SHARE), examples)
         # Worked examples come from what is listed, so the sum is only known now.
         if len(chosen) == 1 or size(chosen, unlisted) <= budget:
             return tuple(chosen), unlisted

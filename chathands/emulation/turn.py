@@ -86,7 +86,8 @@ class Turn:
     `tools=None` declares the tools of the history; `[]` declares none. `choice` is relaxed to auto
     once its call has a result in this run. `withdraw` tells the model that tools are over.
     `contract_budget` is how many estimated tokens the contract may take; of a toolbox that needs
-    more it lists what fits the question best, and the model can look for the rest. `reviews` are
+    more it lists what fits the question best, and the model can look for the rest; a small one goes
+    to tools before worked examples, and never goes below rules, form and one tool. `reviews` are
     the optional reviews that are on; by default all but `ungrounded` under commit
     `finish`, none under `stream`. `fence` is the run's random token around results.
 

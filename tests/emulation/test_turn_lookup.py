@@ -11,6 +11,7 @@ from chathands.conversation import Message, Status, Tag, ToolCall, ToolResult, T
 from chathands.emulation import Answer, Calls, GiveUp, Reason, Retry, Turn
 from chathands.emulation.contract import render_block, render_tool
 from chathands.emulation.outcome import CallReady, Text, TextDelta
+from chathands.emulation.sizes import tokens
 from chathands.emulation.state import State
 
 MANY = [ToolSpec(f"tool_{n:02}", f"处理第 {n} 类单据，登记、核对、归档") for n in range(60)]
@@ -237,3 +238,19 @@ def test_the_pseudo_tool_is_told_in_english_too():
     assert "Finds tools that are not listed above" in contract_of(turn)
     say(turn, FIND)
     assert "These tools were found" in turn.transcript[-1].text
+
+
+@pytest.mark.parametrize("language", ["zh", "en"])
+def test_where_room_is_short_tools_come_before_worked_examples(language):
+    listed, shown = {}, {}
+    for budget in range(300, 1700, 100):
+        contract = contract_of(turn_on(tools=MANY, contract_budget=budget, language=language))
+        listed[budget] = contract.count("### ") - 1  # without the one that finds the others
+        shown[budget] = "reserve_book" in contract
+        assert "```json action\n" in contract  # the form is always there
+        assert listed[budget] == 1 or tokens(contract) <= budget
+    assert listed[300] == 1  # the least there is: rules, form, one tool
+    assert not any(shown[budget] for budget in range(300, 1100, 100))
+    assert listed[1000] >= 8
+    assert shown[1600]
+    assert all(listed[budget] >= 5 for budget in listed if shown[budget])
