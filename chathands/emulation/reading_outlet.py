@@ -10,6 +10,7 @@ from chathands.conversation import ToolCall, canonical_json
 from chathands.emulation.dialects.quotation import (
     LEAD,
     announces,
+    announces_data,
     is_quoted,
     names_a_result,
 )
@@ -155,12 +156,14 @@ class Outlet:
         self.invented = True
         self.end_batch()
 
-    def is_shown(self) -> bool:
-        """Whether a block here is shown, not meant. Inside a batch that is its end."""
+    def is_shown(self, *, plain: bool = False) -> bool:
+        """Whether a block here is shown, not meant. Inside a batch that is its end. `plain`: the
+        block has no marks of a call around it, so that it may be data as well."""
         if self.invented:
             return True
         if self._aside is None:
-            return is_quoted(self.lead())
+            lead = self.lead()
+            return is_quoted(lead) or (plain and announces_data(lead))
         if names_a_result(self._aside, after_call=True) or is_quoted(self._aside):
             self.over = True
         return self.over

@@ -211,7 +211,8 @@ class Prose:
             # tags and printed calls in a fence explain more often than they call: they must be
             # all there is
             explains = begins is True or src.buf.startswith("print(", src.pos)
-            if begins is False or (explains and not self._out.is_bare) or self._out.is_shown():
+            explains = explains and not self._out.is_bare
+            if begins is False or explains or self._out.is_shown(plain=True):
                 return False
         block = yield from read_body(src, self._tools, mark, width, kind, begins)
         return self._out.take(block, src.since(start))
@@ -351,7 +352,8 @@ class Prose:
         alone = self._out.is_bare and not after_colon
         begins = yield from peek_opening(src, self._tools, assigned=alone)
         window = src.buf[src.pos : src.pos + self._tools.window]
-        if not begins or (after_colon and begins is Opening.LABEL) or self._out.is_shown():
+        labelled = after_colon and begins is Opening.LABEL
+        if not begins or labelled or self._out.is_shown(plain=True):
             return False
         start = src.offset
         src.mark()

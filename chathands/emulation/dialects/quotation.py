@@ -30,6 +30,10 @@ _NOW: Final = _group("now")
 _GRANTED: Final = _group("granted")
 _RESULTS: Final = _group("results")
 _INVENTIONS: Final = _group("inventions")
+_DATA_SHOWN: Final = _group("data")
+_DATA_ACT: Final = _group("data_act")
+_HERE_IS: Final = _group("data_lead")
+_CLAUSE: Final = re.compile(r"[，,]\s{0,4}")
 _AT_ONCE: Final = 2
 """Characters between a commitment and the words that belong to it."""
 _DRESS: Final = " \t\r*#_>-"
@@ -65,6 +69,20 @@ def is_quoted(lead: str) -> bool:
         if _MENTION.search(sentence):
             return True
     return False
+
+
+def announces_data(lead: str) -> bool:
+    """Whether the text goes on to what some service gave back; that is data, whatever its form.
+
+    Only the clause right before the block counts, and not where it says that its speaker acts.
+    """
+    sentences = [part for part in _SENTENCE.split(lead[-LEAD:]) if part.strip(_DRESS + ":：,，")]
+    if not sentences:
+        return False
+    clause = _CLAUSE.split(sentences[-1].strip(_DRESS + ":：,，"))[-1]
+    if _COMMITMENT.search(_HERE_IS.sub("", clause)) or _DATA_ACT.search(clause):
+        return False
+    return _DATA_SHOWN.search(clause.casefold()) is not None
 
 
 def announces(lead: str) -> bool:
