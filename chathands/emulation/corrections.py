@@ -75,6 +75,7 @@ BY_BASIS: Mapping[tuple[Reason, Basis], Rule] = {
     (Reason.MISSED_CALL, Basis.SOFT): Rule("missed_call_soft", 1),
     (Reason.UNCONFIRMED, Basis.UNASKED): Rule("unconfirmed_unasked", 1),
     (Reason.UNBACKED_FIGURE, Basis.IN_CALL): Rule("unbacked_figure_in_call", 1),
+    (Reason.INVALID_ARGUMENTS, Basis.PLACEHOLDER): Rule("invalid_arguments_placeholder", 2),
     (Reason.UNBACKED_FIGURE, Basis.WRONG_ROW): Rule("unbacked_figure_wrong_row", 1),
 }
 """What a retry rests on says more than the state it came up in."""

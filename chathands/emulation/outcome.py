@@ -126,6 +126,8 @@ class Basis(StrEnum):
     """A call for an effect that nobody asked for."""
     IN_CALL = "in_call"
     """A call's content, not the text beside it."""
+    PLACEHOLDER = "placeholder"
+    """An argument that was not filled in."""
     WRONG_ROW = "wrong_row"
     """A figure that the results hold, but not for what it is said of."""
 

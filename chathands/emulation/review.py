@@ -56,6 +56,7 @@ from chathands.emulation.phrases import (
     tells_how,
     without_nods,
 )
+from chathands.emulation.placeholders import placeholder_in
 from chathands.emulation.prompts import load
 from chathands.emulation.refusal import Stance, stance_of
 from chathands.emulation.state import (
@@ -95,6 +96,15 @@ def stance_in(text: str, specs: Sequence[ToolSpec], conversation: Conversation |
     """The stance of a reply's text, in the light of what went before."""
     after = conversation is not None and has_results(conversation)
     return stance_of(text, tools=specs, after_result=after)
+
+
+def unfilled(
+    call: ToolCall, specs: Sequence[ToolSpec], conversation: Conversation | None
+) -> str | None:
+    """The first argument of a call that holds a placeholder; None when all are filled in."""
+    spec = next((spec for spec in specs if spec.name == call.name), None)
+    form = conversation is not None and wants_a_form(question_of(conversation))
+    return placeholder_in(call, spec, conversation, gaps=not form) if spec else None
 
 
 def wants_a_form(question: str) -> bool:
@@ -180,6 +190,9 @@ class _Review:
             return BrokenCall(Reason.UNCONFIRMED, "", call.name, basis=Basis.UNASKED)
         if (copied := copies_dropped(call)) is not None:
             return BrokenCall(Reason.INVALID_ARGUMENTS, "", call.name, copied)
+        if (gap := unfilled(call, self._specs, self._conversation)) is not None:
+            reason, basis = Reason.INVALID_ARGUMENTS, Basis.PLACEHOLDER
+            return BrokenCall(reason, "", call.name, gap, basis=basis)
         return self._invented_in(call)
 
     def _invented_in(self, call: ToolCall) -> BrokenCall | None:

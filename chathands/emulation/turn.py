@@ -60,7 +60,7 @@ from chathands.emulation.outcome import (
     Text,
     Thinking,
 )
-from chathands.emulation.review import OPTIONAL_REVIEWS, review_reply, wants_a_form
+from chathands.emulation.review import OPTIONAL_REVIEWS, review_reply, unfilled, wants_a_form
 from chathands.emulation.scanner import Scanner
 from chathands.emulation.state import (
     State,
@@ -311,7 +311,9 @@ class Turn:
     # --- judging
 
     def _may_pass(self, call: ToolCall) -> bool:
-        return self._doubt.may_pass(call) and not self._offer.lookups_in([call])
+        if not self._doubt.may_pass(call) or self._offer.lookups_in([call]):
+            return False
+        return unfilled(call, self._specs, self._given) is None
 
     def _looked_up(
         self, parsed: ParsedReply, lookups: Sequence[ToolCall], *, may_retry: bool
