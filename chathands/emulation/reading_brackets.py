@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from chathands.emulation.dialects.words import duplicated
 from chathands.emulation.reading_source import Source
 from chathands.emulation.reading_tokens import (
     CLOSERS,
@@ -117,7 +118,7 @@ class Brackets:
             self.repairs["commas"] = None
         if frame.kind == "{" and frame.key is not None:
             if frame.key in frame.box and frame.box[frame.key] != value:
-                self.repairs["duplicate_key"] = None
+                self.repairs[duplicated(frame.key, frame.box[frame.key], value)] = None
             frame.box[frame.key] = value
         elif frame.kind == "(":
             if frame.key is None:

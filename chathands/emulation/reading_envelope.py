@@ -21,7 +21,7 @@ from chathands.emulation.dialects.words import (
 )
 from chathands.emulation.lenient_json import read_value
 from chathands.emulation.reading_found import MISSING, Found
-from chathands.emulation.reading_tokens import Call, State
+from chathands.emulation.reading_tokens import Call, Detail, State
 from chathands.emulation.reading_tools import Tools
 from chathands.schema import plain_name
 
@@ -148,18 +148,53 @@ def _in_object(value: dict[str, Any], tools: Tools, depth: int) -> list[Found]:
     empty = [key for key in own if value[key] in (None, "", {})]
     rest = {k: v for k, v in value.items() if k != name_key and k not in (*own[:1], *empty)}
     flat = {k: v for k, v in rest.items() if k in properties or plain[k] not in REMARKS | NAME_KEYS}
-    own.sort(key=lambda key: value[key] in (None, "", {}))  # `"parameters": null, "arguments": …`
+    # `"parameters": null, "arguments": …`; and text is less likely than an object
+    own.sort(key=lambda key: (value[key] in (None, "", {}), not isinstance(value[key], dict)))
+    if clash := _clash(value, own, [name_key, *names], properties, tools):
+        found.state, found.detail = State.BROKEN, clash
+        return [found]
     if own:
         found.arguments = value[own[0]]
         if own[0] not in ("parameters", "arguments"):
             found.repairs["keys"] = None
         spilled = {k: v for k, v in flat.items() if k in properties}
+        if clash := _contradicted(found.arguments, spilled, plain):
+            found.state, found.detail = State.BROKEN, ("two_values", clash)
         if spilled and not _holds(found.arguments, spilled):
             found.arguments = _merged(found.arguments, spilled)
             found.repairs["spilled"] = None
     elif flat:
         _flat_arguments(found, flat, properties)
     return [found]
+
+
+def _clash(
+    value: Mapping[str, Any],
+    own: list[str],
+    names: list[str],
+    properties: Mapping[str, Any],
+    tools: Tools,
+) -> Detail | None:
+    """What is said twice and differently: two declared tools, or two objects of arguments. Which
+    one is meant only the model can say."""
+    named = {key: value[key] for key in names if key not in properties or key == names[0]}
+    specs = {key: tools.find(name) for key, name in named.items() if isinstance(name, str)}
+    known = {spec.name: None for spec in specs.values() if spec is not None}
+    if len(known) > 1:
+        return "two_tools", "` / `".join(known)
+    given = {key: _as_arguments(value[key], tools) for key in own if key not in properties}
+    told = [key for key, arguments in given.items() if arguments]
+    if any(given[key] != given[told[0]] for key in told[1:]):
+        return "two_arguments", "` / `".join(told)
+    return None
+
+
+def _as_arguments(held: Any, tools: Tools) -> Any:
+    """An object of arguments, also one that is written as text; None for anything else."""
+    if isinstance(held, str) and held.lstrip()[:1] == "{":
+        read = read_value(held.strip(), tools)
+        held = read.value if read.state is State.WHOLE else held
+    return held if isinstance(held, dict) else None
 
 
 def _in_parallel(
@@ -201,6 +236,15 @@ def _holds(arguments: Any, spilled: dict[str, Any]) -> bool:
     if arguments in (None, ""):
         return False
     return not isinstance(arguments, dict) or any(key in arguments for key in spilled)
+
+
+def _contradicted(arguments: Any, spilled: dict[str, Any], plain: Mapping[str, str]) -> str | None:
+    """The argument that stands beside the arguments with another value than in them. A word that
+    calls carry themselves (`name`, `id`, `message`) is none."""
+    if not isinstance(arguments, dict):
+        return None
+    both = (key for key in spilled if key in arguments and plain[key] not in REMARKS | NAME_KEYS)
+    return next((key for key in both if spilled[key] != arguments[key]), None)
 
 
 def _merged(arguments: Any, spilled: dict[str, Any]) -> Any:

@@ -31,6 +31,9 @@ _SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "no_value": ("`{0}` 没有值", "`{0}` has no value"),
     "placeholder": ("`{0}` 的值是省略号", "an ellipsis stands where the value of `{0}` belongs"),
     "two_values": ("`{0}` 有两个值", "`{0}` has two values"),
+    "two_keys": ("工具名或参数写了两遍，内容不同", "the tool or its arguments stand there twice"),
+    "two_tools": ("写了两个工具：`{0}`", "it names two tools: `{0}`"),
+    "two_arguments": ("`{0}` 的内容互相矛盾", "`{0}` contradict each other"),
     "unexpected": ("`{0}` 附近有多余的文字", "there is unexpected text near `{0}`"),
     "brackets": ("括号不配对", "the brackets do not match"),
     "deep": ("嵌套过深", "it is nested too deeply"),
@@ -135,6 +138,8 @@ class Judge:
             if not found.name:
                 return Reason.BROKEN_CALL, self._say(("nameless", ""))
             return Reason.UNKNOWN_TOOL, self._say(("unknown", found.name))
+        if "duplicate_head" in found.repairs:
+            return Reason.BROKEN_CALL, self._say(("two_keys", ""))
         schema = self._tools.schema(spec)
         stopped = found.state is State.CLOSERS or (cut_off and found is block.found[-1])
         if stopped and found.arguments is MISSING and schema.properties:

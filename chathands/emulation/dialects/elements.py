@@ -71,7 +71,7 @@ class Arguments:
         if not key:
             key = self._only_one_left()
             self.repairs["positional"] = None
-        if key in self.given:
+        if self.given.get(key, value) != value:
             self.repairs["duplicate_key"] = None
         self.given[key] = value
         return True

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from chathands.emulation.dialects.words import duplicated
 from chathands.emulation.lenient_json import LenientReader
 from chathands.emulation.reading_source import Reads, Source
 from chathands.emulation.reading_tokens import Detail, Hints, State
@@ -69,8 +70,9 @@ def read_members(src: Source, value: dict[str, Any], hints: Hints) -> Reads[Read
 def _pairs(repairs: dict[str, None]) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
     def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         built = dict(pairs)
-        if len(built) < len(pairs):
-            repairs["duplicate_key"] = None
+        for key, value in pairs if len(built) < len(pairs) else ():
+            if built[key] != value:
+                repairs[duplicated(key, value, built[key])] = None
         return built
 
     return build

@@ -45,3 +45,13 @@ def plain_key(key: str) -> str:
 def is_name_key(key: str) -> bool:
     """Whether the value of such a key is the name of a tool."""
     return plain_key(key) in NAME_KEYS
+
+
+_HEADS: Final = frozenset({"tool", "parameters", "arguments"})
+
+
+def duplicated(key: str, first: Any, second: Any) -> str:
+    """The repair that a key written twice with different values is. In arguments the last counts,
+    as in JSON everywhere; which tool and which arguments are meant is not a matter of order."""
+    alike = type(first) is type(second)  # else the first was a misread part of the second
+    return "duplicate_head" if alike and plain_key(key) in _HEADS else "duplicate_key"
