@@ -50,12 +50,15 @@ def render_trace(trace: Mapping[str, Any], *, full: bool = False) -> str:
         match step["kind"]:
             case "turn":
                 lines += _turn_head(trace, step)
+                log = iter(step["log"])
                 for row in step["requests"]:
                     number = numbers.next(step["round"])
                     messages = [*before[: row["same"]], *row["messages"]]
                     lines += _request_lines(row, number, messages, full)
+                    if row.get("outcome") and (entry := next(log, None)) is not None:
+                        lines.append(f"  日志 {_json(entry)}")
                     before = messages
-                lines += [f"  日志 {_json(entry)}" for entry in step["log"]]
+                lines += [f"  日志 {_json(entry)}" for entry in log]
             case "call":
                 lines += _call_lines(step)
             case _:

@@ -16,6 +16,7 @@ from typing import Any, get_args
 
 from chathands import errors
 from chathands.agent.turns import Withdraw
+from chathands.emulation.outcome import Basis
 
 LAYERS = ("contract", "parser", "review", "state", "tool", "upstream")
 """What a verdict may blame; with nothing to blame it is `ok`."""
@@ -71,6 +72,12 @@ class _Run:
             row for step in self._steps if step["kind"] == "turn" for row in step["requests"]
         ]
         self._rejected = [row for row in self._requests if turned_down(row)]
+        self._without_tools = [
+            row
+            for step in self._steps
+            if step["kind"] == "turn" and _tools_were_over(step)
+            for row in step["requests"]
+        ]
 
     def verdict(self) -> Verdict:
         match self._trace.get("outcome"):
@@ -103,6 +110,8 @@ class _Run:
         failures = self._failures(("failed", "unknown"))
         if failures:
             return self._blame("cause", "tool", failures[0])
+        if (plea := self._pleaded_to_the_end()) is not None:
+            return self._blame("cause", "pleaded", plea)
         remarks = [*self._mended(), *self._failures(("denied",))]
         if self._withdrawn("last_round"):
             remarks.append("收回工具后才答出")
@@ -132,11 +141,11 @@ class _Run:
 
     def _of_reasons(self, rejected: Sequence[Mapping[str, Any]]) -> Verdict:
         """Replies that were turned down to the end: the reason most of them share."""
-        kinds = Counter(_reason(row) for row in rejected)
-        often = max(kinds.values())
-        last = next(_reason(row) for row in reversed(rejected) if kinds[_reason(row)] == often)
+        reasons = [self._reason(row) for row in rejected]
+        often = max(Counter(reasons).values())
+        last = next(one for one in reversed(reasons) if reasons.count(one) == often)
         facts = [_counted(rejected), _short(rejected[-1]["outcome"].get("detail", ""))]
-        before = self._failures(("failed", "unknown"))
+        before = self._failures(("failed", "unknown", "denied"))
         facts += [f"此前 {before[0]}"] if before else []
         return self._blame("reason", last, "，".join(fact for fact in facts if fact))
 
@@ -179,6 +188,22 @@ class _Run:
         for step in self._steps:
             if step["kind"] == "turn":
                 yield from step["log"]
+
+    def _reason(self, row: Mapping[str, Any]) -> str:
+        """A row of `verdicts.toml`: a call after the last one that was allowed is not a call of the
+        wrong tool."""
+        reason = _reason(row)
+        over = reason == "wrong_tool" and any(row is other for other in self._without_tools)
+        return "called_withdrawn" if over else reason
+
+    def _pleaded_to_the_end(self) -> str | None:
+        """The plea that the run ended in, where it was asked once and stood all the same."""
+        turns = [step for step in self._steps if step["kind"] == "turn"]
+        log = turns[-1]["log"] if turns else []
+        if len(log) < 2 or log[-1]["outcome"] != "Answer" or log[-2]["basis"] != Basis.SOFT:
+            return None
+        stance = log[-1]["stance"]
+        return _short(stance["phrase"]) if stance["kind"] in ("refusal", "missed_call") else None
 
     def _denied_after_yes(self) -> str:
         """Why a call did not run although a person had said yes."""
@@ -238,6 +263,12 @@ def turned_down(row: Mapping[str, Any]) -> bool:
 
 LOOKUP = "selection"
 """The reason of a retry that follows a search for tools."""
+
+
+def _tools_were_over(step: Mapping[str, Any]) -> bool:
+    """Whether the model was told in this turn that it may not use tools."""
+    setup = step.get("setup") or {}
+    return bool(setup.get("withdraw")) or (setup.get("choice") or [""])[0] == "none"
 
 
 def _kind(row: Mapping[str, Any]) -> str:

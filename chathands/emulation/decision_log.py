@@ -181,9 +181,11 @@ def decision(
     characters: int,
     held: int,
     correction: int,
+    firmness: int,
     corrections_left: int,
 ) -> Decision:
-    """The event of one judged reply. `correction` counts the one that a Retry has just written."""
+    """The event of one judged reply. `correction` counts the one that a Retry has just written,
+    `firmness` how often its reason was corrected."""
     plain = isinstance(outcome, Answer | Calls)
     corrects = isinstance(outcome, Retry) and outcome.reason in _CORRECTED
     return {
@@ -212,7 +214,7 @@ def decision(
         "detail": "" if plain else outcome.detail,
         "basis": outcome.basis.value if isinstance(outcome, Retry) else None,
         "correction": correction,
-        "firmness": correction if corrects else 0,
+        "firmness": firmness if corrects else 0,
         "corrections_left": corrections_left,
     }
 

@@ -245,6 +245,7 @@ class Turn:
                 characters=sum(len(piece) for piece in self._raw),
                 held=self._gate.most_held,
                 correction=self._corrections,
+                firmness=self._asked[outcome.reason] if isinstance(outcome, Retry) else 0,
                 corrections_left=self._max_corrections - self._corrections,
             )
         )

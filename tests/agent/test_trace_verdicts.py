@@ -107,6 +107,22 @@ async def test_another_tool_than_the_forced_one_is_the_contract_s(tmp_path):
     assert said.startswith("contract: 模型没有用指定的工具（unbacked_figure×2、wrong_tool×3）")
 
 
+async def test_calls_after_a_denial_when_tools_are_over_are_named_as_such(tmp_path):
+    push = [block("send", robot="销售群", content=f"周报{mark}") for mark in ("", "！", "。", "～")]
+    async with world(tmp_path, push, SEND, max_rounds=2) as w:
+        suspended = await w.ask("发周报")
+        await w.decide(suspended, False)
+    said = await last_line(w.settings.state_dir)
+    assert said.startswith("contract: 工具已经收回，模型还在写调用，没有给出答复（wrong_tool×3")
+    assert "此前 send denied：" in said
+
+
+async def test_a_plea_that_stood_after_it_was_asked_once_is_not_ok(tmp_path):
+    replies = ["抱歉，我没法替您订机票。", "很抱歉，我没法替您订机票。"]
+    said = await verdict(tmp_path, replies, ask="订一张机票")
+    assert said.startswith("contract: 模型推说做不了，问过一次还是这样答（很抱歉，我没法替您")
+
+
 async def test_thinking_without_a_word_is_the_contract_s(tmp_path):
     replies = [[Thinking(f"想想库存，{n}")] for n in range(3)]
     said = await verdict(tmp_path, replies)

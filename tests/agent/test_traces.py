@@ -45,6 +45,18 @@ async def test_a_trace_holds_requests_replies_calls_timings_and_ends_with_the_ve
     assert trace["outcome"] == "answered"
 
 
+async def test_the_log_of_a_reply_stands_right_behind_it(tmp_path):
+    replies = [REFUSAL, block("look", what="库存"), "库存一切正常。"]
+    async with world(tmp_path, replies, READ) as w:
+        await w.ask("看看库存")
+        trace = await last_trace(w)
+    lines = render_trace(trace).splitlines()
+    marks = [line.split()[0] for line in lines if re.match(r"  (?:结果|日志) \{", line)]
+    assert marks == ["结果", "日志"] * 3
+    reasons = [json.loads(line.split(" ", 3)[3])["reason"] for line in lines if "  日志 " in line]
+    assert reasons == ["refusal", None, None]
+
+
 async def test_each_request_can_be_printed_whole(tmp_path):
     replies = [block("look", what="库存"), "库存一切正常。"]
     async with world(tmp_path, replies, READ) as w:

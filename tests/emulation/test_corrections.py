@@ -131,6 +131,7 @@ def test_firmness_counts_the_times_of_this_reason_only(first, second, language):
         if first is second and reason is second and turn.log[1:]:
             break  # the same reply again ends the turn
         assert outcome.reason is reason
+        assert turn.log[-1]["firmness"] == 1
         last = turn.request().messages[-1].content
         rule = rule_for(outcome, turn.state)
         opening = wording(language)["correction"][rule.wording][0].partition("{")[0]
