@@ -20,7 +20,7 @@ from chathands.conversation import ToolSpec
 from chathands.emulation import parse_reply
 from chathands.emulation.native import NativeCalls
 from chathands.emulation.outcome import NativeCall, ParsedReply, Reason, Text
-from chathands.emulation.refusal import Stance
+from chathands.emulation.refusal import UNDONE, Stance
 from chathands.emulation.review import OPTIONAL_REVIEWS, review_reply, stance_in
 from chathands.errors import ChatHandsError
 from chathands.store import codec
@@ -126,7 +126,7 @@ def case_of(
     stance = stance_in(parsed.text, recorded.tools, None)
     if kind == "parser":
         file, row = PARSER_FILE, _parser_row(recorded, raw, parsed, expected)
-    elif label is not None or (reason is None and stance.kind in ("refusal", "missed_call")):
+    elif label is not None or (reason is None and stance.kind in ("refusal", *UNDONE)):
         file, row = STANCE_FILE, _stance_row(recorded, parsed, label or _label_of(stance))
     else:
         file, row = REVIEW_FILE, _review_row(recorded, raw, parsed, reason)
@@ -237,7 +237,7 @@ def _stance_row(recorded: Recorded, parsed: ParsedReply, label: Label) -> dict[s
 def _label_of(stance: Stance) -> Label:
     match stance.kind:
         case "missed_call":
-            return "delegates" if "delegates" in stance.evidence else "missed_intent"
+            return "missed_intent"
         case kind:
             return kind
 

@@ -21,7 +21,7 @@ from chathands.emulation.outcome import (
     Retry,
     TextDelta,
 )
-from chathands.emulation.refusal import says_nothing, stance_of
+from chathands.emulation.refusal import UNDONE, says_nothing, stance_of
 from chathands.limits import HOLD_CHARACTERS
 
 _SENTENCE_END = re.compile(r"[。！？!?\n]|[.]\s")
@@ -183,7 +183,7 @@ class Gate:
             stance = self._stance(opening)
             self._suspect = stance == "refusal"
             # a promise may still be sent back when it has left; a refusal must not leave
-            if not self._suspect and (stance != "missed_call" or end == HOLD_CHARACTERS):
+            if not self._suspect and (stance not in UNDONE or end == HOLD_CHARACTERS):
                 self._opened = True
                 return
 

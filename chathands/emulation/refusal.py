@@ -1,4 +1,4 @@
-"""What a reply without a call is: refusal, missed call, safety refusal, question, normal.
+"""What a reply without a call is: refusal, missed call, delegation, question, safety refusal.
 
 Sentences and their marks come from phrases.py and stance_marks.py; here they are weighed by what
 is said besides, where in the reply they stand, and what is declared.
@@ -24,7 +24,10 @@ from chathands.emulation.phrases import (
 )
 from chathands.emulation.stance_marks import does_one_of, marks_of
 
-Kind = Literal["refusal", "missed_call", "safety_refusal", "clarify", "normal"]
+Kind = Literal["refusal", "missed_call", "delegates", "safety_refusal", "clarify", "normal"]
+
+UNDONE: tuple[Kind, ...] = ("missed_call", "delegates")
+"""Stances of a reply that does nothing: it promises, or it hands the deed over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +187,7 @@ def _delegation(sentences: Sequence[Sentence], tools: Sequence[ToolSpec]) -> Sta
     task = "tool_task" in found and total <= _SHORT and said < _SUBSTANCE
     by_hand = "yourself" in found and total <= 2 * _SHORT
     if "give_back" in found or by_hand or pointer or task:
-        return Stance("missed_call", ("delegates", *dict.fromkeys(found)))
+        return Stance("delegates", tuple(dict.fromkeys(found)))
     return None
 
 

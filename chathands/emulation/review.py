@@ -58,7 +58,7 @@ from chathands.emulation.phrases import (
 )
 from chathands.emulation.placeholders import placeholder_in
 from chathands.emulation.prompts import load
-from chathands.emulation.refusal import Stance, stance_of
+from chathands.emulation.refusal import UNDONE, Stance, stance_of
 from chathands.emulation.state import (
     declared_tools,
     question_of,
@@ -167,7 +167,7 @@ class _Review:
             return Retry(Reason.EMPTY)
         stance = stance_in(self._text, self._specs, self._conversation)
         # Pointing the person elsewhere is a fair answer now; promising to act is not.
-        if stance.kind == "missed_call" and "delegates" not in stance.evidence:
+        if stance.kind == "missed_call":
             return Retry(Reason.MISSED_CALL, detail=", ".join(stance.evidence))
         return self._backed() or Answer(self._parsed.text)
 
@@ -273,7 +273,7 @@ class _Review:
                 # Where no tool does what was asked for, the plea may be the plain truth.
                 firm = forced or stance.blanket or self._had_a_tool()
                 return self._pleaded(Reason.REFUSAL, stance, firm=firm)
-            if stance.kind == "missed_call" and (forced or self._may_be_missed(stance)):
+            if stance.kind in UNDONE and (forced or self._may_be_missed(stance)):
                 # A bare promise is no answer, whether or not a tool could keep it.
                 return self._pleaded(Reason.MISSED_CALL, stance, firm=forced or self._had_a_tool())
             self._soft = stance.kind == "normal" and not self._parsed.no_tool
@@ -321,7 +321,7 @@ class _Review:
         question = question_of(self._conversation)
         if asks_about_the_assistant(question):
             return False
-        return "delegates" not in stance.evidence or not asks_for_explanation(question)
+        return stance.kind != "delegates" or not asks_for_explanation(question)
 
     def _left_undone(self) -> str | None:
         """Why a normal-looking reply has not done what was asked: soft evidence, by name."""

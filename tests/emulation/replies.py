@@ -44,7 +44,7 @@ def accepts(case: dict[str, Any], got: list[dict[str, Any]]) -> bool:
     return got == case["expected"] or got in case.get("alt_expected", [])
 
 
-RETRIED = ("refusal", "missed_call")
+RETRIED = ("refusal", "missed_call", "delegates")
 KINDS = {
     "refusal": RETRIED,
     "missed_intent": RETRIED,

@@ -190,13 +190,13 @@ def test_a_figure_makes_what_stands_behind_it_a_caveat(text):
 
 def test_telling_the_person_to_do_a_tools_task_hands_it_over():
     text = "建议您在手机上查看天气预报。"
-    assert stance_of(text, tools=[WEATHER]).kind == "missed_call"
+    assert stance_of(text, tools=[WEATHER]).kind == "delegates"
     told = "打开设置，把通知权限打开就行。"
     assert stance_of(told, tools=[WEATHER]).kind == "normal"
 
 
 def test_asking_for_what_a_tool_finds_hands_it_over_and_asking_for_a_value_does_not():
-    assert stance_of("请告诉我明天的天气情况。", tools=[WEATHER]).kind == "missed_call"
+    assert stance_of("请告诉我明天的天气情况。", tools=[WEATHER]).kind == "delegates"
     assert stance_of("请告诉我要查哪个城市的天气。", tools=[WEATHER]).kind == "clarify"
 
 
@@ -305,3 +305,20 @@ def test_evidence_stays_readable():
     for above, line in pairwise(lines):
         if line.endswith("= ["):
             assert above.startswith("#"), f"what is {line} for?"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("请您自己运行这条命令，再把输出粘贴给我。", "give_back"),
+        ("天气请查看官方网站。", "elsewhere"),
+    ],
+)
+def test_handing_over_is_a_kind_of_its_own_and_asked_again_like_a_promise(text, rule):
+    stance = stance_of(text, tools=[WEATHER])
+    assert (stance.kind, rule in stance.evidence) == ("delegates", True)
+    said = ParsedReply(text)
+    outcome = review_reply(said, [WEATHER], "auto", [Message.user("北京天气怎么样？")])
+    assert outcome.reason is Reason.MISSED_CALL
+    # withdrawn tools: pointing elsewhere is a fair answer then
+    assert review_reply(said, [WEATHER], "none", [Message.user("北京天气怎么样？")]) == Answer(text)
