@@ -139,9 +139,14 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    tools = json.loads(options.tools.read_text("utf-8"))
-    lines = options.corpus.read_text("utf-8").split("\n")  # U+2028 stands inside strings
-    cases = [json.loads(line) for line in lines if line.strip()]
+    try:
+        tools = json.loads(options.tools.read_text("utf-8"))
+        lines = options.corpus.read_text("utf-8").split("\n")  # U+2028 stands inside strings
+        cases = [json.loads(line) for line in lines if line.strip()]
+    except OSError as error:
+        sys.exit(f"cannot read {error.filename}: {error.strerror}")
+    except ValueError as error:
+        sys.exit(f"{options.corpus} and {options.tools} must hold JSON: {error}")
 
     print(f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores")
     negatives = sum(not case["expected"] for case in cases)

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
         Message as Message,
     )
     from chathands.conversation import (
+        Status as Status,
+    )
+    from chathands.conversation import (
         ToolCall as ToolCall,
     )
     from chathands.conversation import (
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
         Answer as Answer,
     )
     from chathands.emulation import (
+        CallReady as CallReady,
+    )
+    from chathands.emulation import (
         Calls as Calls,
     )
     from chathands.emulation import (
@@ -38,7 +44,16 @@ if TYPE_CHECKING:
         ParsedReply as ParsedReply,
     )
     from chathands.emulation import (
+        Reason as Reason,
+    )
+    from chathands.emulation import (
         Retry as Retry,
+    )
+    from chathands.emulation import (
+        Text as Text,
+    )
+    from chathands.emulation import (
+        TextDelta as TextDelta,
     )
     from chathands.emulation import (
         Turn as Turn,
@@ -50,6 +65,7 @@ if TYPE_CHECKING:
         review_reply as review_reply,
     )
     from chathands.errors import ChatHandsError as ChatHandsError
+    from chathands.protocols.openai_messages import from_openai as from_openai
     from chathands.settings import Settings as Settings
     from chathands.settings import load_settings as load_settings
     from chathands.toolbox import Choices as Choices
@@ -59,20 +75,26 @@ if TYPE_CHECKING:
 _HOMES = {
     "Agent": "chathands.agent",
     "Answer": "chathands.emulation",
+    "CallReady": "chathands.emulation",
     "Calls": "chathands.emulation",
     "ChatHandsError": "chathands.errors",
     "Choices": "chathands.toolbox",
     "GiveUp": "chathands.emulation",
     "Message": "chathands.conversation",
     "ParsedReply": "chathands.emulation",
+    "Reason": "chathands.emulation",
     "Retry": "chathands.emulation",
     "Settings": "chathands.settings",
+    "Status": "chathands.conversation",
+    "Text": "chathands.emulation",
+    "TextDelta": "chathands.emulation",
     "ToolCall": "chathands.conversation",
     "ToolChoice": "chathands.conversation",
     "ToolContext": "chathands.toolbox",
     "ToolResult": "chathands.conversation",
     "ToolSpec": "chathands.conversation",
     "Turn": "chathands.emulation",
+    "from_openai": "chathands.protocols.openai_messages",
     "load_settings": "chathands.settings",
     "parse_reply": "chathands.emulation",
     "review_reply": "chathands.emulation",

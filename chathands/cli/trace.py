@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -149,7 +151,8 @@ def _write_case(
         if out is None:
             typer.echo(case.line)
         else:
-            _append(out, case.line, case.id)
+            for known in _append(out, case.line, case.id):
+                typer.echo(f"{out} 里已经有这段原文：用例 {known}。", err=True)
     except CaseError as error:
         typer.echo(error.sentence, err=True)
         sys.exit(2)
@@ -163,8 +166,11 @@ def _write_case(
     typer.echo("公开之前请看一遍：密钥已隐去，人名和业务内容没有。", err=True)
 
 
-def _append(file: Path, line: str, case_id: str) -> None:
-    """Add the line to a file that may not end in a line break. Raises CaseError and OSError."""
+def _append(file: Path, line: str, case_id: str) -> list[str]:
+    """Add the line to a file that may not end in a line break. Raises CaseError and OSError.
+
+    Returns the cases there that hold the same reply; it may be wanted again, with other tools.
+    """
     from chathands.agent.trace_case import CaseError
 
     before = file.read_text("utf-8") if file.exists() else ""
@@ -173,6 +179,21 @@ def _append(file: Path, line: str, case_id: str) -> None:
     gap = "" if not before or before.endswith("\n") else "\n"
     with file.open("a", encoding="utf-8", newline="\n") as end:
         end.write(f"{gap}{line}\n")
+    same = (row for row in _rows(before) if _reply(row) == _reply(json.loads(line)))
+    return [str(row.get("id", "?")) for row in same]
+
+
+def _rows(text: str) -> Iterator[dict[str, Any]]:
+    """The rows of a file that people edit: what is no row is passed over."""
+    for line in text.split("\n"):
+        with suppress(ValueError):
+            row = json.loads(line)
+            if isinstance(row, dict):
+                yield row
+
+
+def _reply(row: dict[str, Any]) -> Any:
+    return row.get("text", row.get("raw"))
 
 
 def _show(trace: dict[str, Any], full: bool) -> None:

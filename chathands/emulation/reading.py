@@ -23,8 +23,11 @@ def parse_reply(
 ) -> ParsedReply:
     """The text, calls and broken calls of a reply; for the parameters see `Scanner`.
 
-    Never raises, whatever the text is.
+    Never raises, whatever the text is. Raises TypeError for what is no text, ValueError for a tool
+    without a name and for another language than zh and en.
     """
+    if not isinstance(text, str):
+        raise TypeError(f'a reply is text, not {type(text).__name__}; one without any is ""')
     scanner = Scanner(tools, position=position, thinking=thinking, language=language, cap=cap)
     scanner.feed(text)
     return scanner.close(finish_reason)[1]

@@ -30,6 +30,7 @@ from chathands.emulation.claims import (
 )
 from chathands.emulation.dialects.words import FORM_WANTED
 from chathands.emulation.figures import unbacked_figure, wrong_row
+from chathands.emulation.given import messages_in
 from chathands.emulation.marks import copies_dropped
 from chathands.emulation.matching import (
     best_read_tool,
@@ -83,9 +84,11 @@ def review_reply(
     """Answer, Calls or Retry; never GiveUp, which takes a history of corrections.
 
     Claims, figures, grounding and whether a missed call had a tool to call are judged only with a
-    conversation. `reviews` says which of the optional ones are on.
+    conversation. `reviews` says which of the optional ones are on. Raises ValueError for a tool
+    without a name, TypeError for messages as dicts.
     """
     if conversation is not None:
+        conversation = messages_in(conversation)
         specs = declared_tools(conversation, tools)
     else:
         specs = as_specs(tools or ())

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from chathands.conversation import ToolSpec
+from chathands.emulation.given import known_language
 from chathands.emulation.outcome import CallReady, Event, ParsedReply, Sign, TextDelta
 from chathands.emulation.reading_judge import Judge
 from chathands.emulation.reading_outlet import Outlet
@@ -50,7 +51,9 @@ class Scanner:
         """
         self._src = Source()
         known = Tools(tools)
-        self._outlet = Outlet(Judge(known, language), position, taken, strangers=strangers)
+        self._outlet = Outlet(
+            Judge(known, known_language(language)), position, taken, strangers=strangers
+        )
         self._left = cap
         self._half = ""
         self._reading: ParsedReply | None = None

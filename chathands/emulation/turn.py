@@ -32,6 +32,7 @@ from chathands.emulation.corrections import correction, rule_for
 from chathands.emulation.decision_log import Decision, asked, decision, stance_row
 from chathands.emulation.doubt import Doubt
 from chathands.emulation.gate import Gate
+from chathands.emulation.given import known_language, messages_in
 from chathands.emulation.history import derived_fence, project
 from chathands.emulation.marks import clean_call, without_marks, without_wrapping
 from chathands.emulation.native import NativeCalls
@@ -91,7 +92,8 @@ class Turn:
     the optional reviews that are on; by default all but `ungrounded` under commit
     `finish`, none under `stream`. `fence` is the run's random token around results.
 
-    Raises ValueError for a mode that is not there yet and for a named tool that is not declared.
+    Raises ValueError for a mode that is not there yet, another language than zh and en, a tool
+    without a name, and a named tool that is not declared; TypeError for messages as dicts.
     """
 
     def __init__(
@@ -113,9 +115,9 @@ class Turn:
     ) -> None:
         if mode != "emulated":
             raise ValueError(f"mode {mode!r} is not available yet; use 'emulated'")
-        self._given: tuple[Message, ...] = tuple(conversation)
+        self._given = messages_in(conversation)
         self._specs = declared_tools(self._given, tools)
-        self._language: Language = language
+        self._language: Language = known_language(language)
         self._streams = commit == "stream"
         self._persona = persona
         self._thinking: Literal["none", "tags", "open"] = thinking

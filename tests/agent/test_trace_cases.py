@@ -179,6 +179,16 @@ async def test_the_line_is_appended_once(tmp_path):
     assert "已经有" in await refused(state, "--out", str(file))
 
 
+async def test_a_reply_that_is_there_under_another_id_is_said_to_be(tmp_path):
+    state, _ = await ran(tmp_path, [NO_NAME, LOOK, "库存一切正常。"])
+    file = tmp_path / "forms.jsonl"
+    file.write_text(f"{one_json_line({'id': 'older', 'raw': NO_NAME})}\n[1]\nno row\n", "utf-8")
+    result = await cli_trace(state, "case", "--out", str(file))
+    assert result.exit_code == 0
+    assert "已经有这段原文：用例 older。" in result.stderr
+    assert len(file.read_text("utf-8").splitlines()) == 4
+
+
 async def test_secrets_do_not_reach_the_line(tmp_path, monkeypatch):
     said = "我无法访问外部工具，sk-abcdefgh12345678 和 geheim123456 都没有用。"
     state, _ = await ran(tmp_path, [said, LOOK, "库存一切正常。"])

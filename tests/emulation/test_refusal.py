@@ -25,11 +25,11 @@ LEARNT = [c for c in CASES if c.get("set") != "b1-held" and not c.get("misjudged
 
 
 def test_there_are_many_more_cases_than_the_patterns_were_written_from():
-    assert len({case["id"] for case in CASES}) == len({case["text"] for case in CASES})
+    assert len({case["id"] for case in CASES}) == len(CASES)
     for language in ("zh", "en"):
         for should in (True, False):
             same = [c for c in CASES if c["lang"] == language and c["should_retry"] is should]
-            assert len(same) >= 150
+            assert len({case["text"] for case in same}) >= 150
     assert sum(case.get("source") == "recorded" for case in CASES) >= 80
 
 
