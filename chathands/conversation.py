@@ -47,6 +47,25 @@ class Tag(StrEnum):
     """Our own remark: forced choice, tools withdrawn, last round."""
 
 
+class Notice(StrEnum):
+    """What a remark of ours says. Everything goes by this, and nothing by its words."""
+
+    REQUIRED = "required"
+    """Some tool must be used."""
+    NAMED = "named"
+    """One certain tool must be used."""
+    NONE = "none"
+    """This time no tool may be used."""
+    LAST_ROUND = "last_round"
+    """No tool any more: the rounds are used up."""
+    DEADLINE = "deadline"
+    """No tool any more: the time is."""
+    SIBLINGS = "siblings"
+    """Blocks beside those that ran could not be read."""
+    LISTING = "listing"
+    """Tools that the contract did not list."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolExample:
     """One request as a person would say it, and the arguments that answer it."""
@@ -252,6 +271,10 @@ class Message:
     message whose fields were replaced since has outlived its parts."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the wire that nothing here reads (`name`, `refusal`, a `developer` role)."""
+    notice: Notice | None = None
+    """What a message tagged NOTICE says; None where it is nothing to go by."""
+    told: tuple[str, ...] = ()
+    """Names of the tools whose listing one of our remarks carries."""
     joined: bool = False
     """Stands in one wire message with the entry before it: text beside tool results, which is a
     remark on them and not the next question."""

@@ -35,6 +35,7 @@ from chathands.conversation import (
     Conversation,
     Image,
     Message,
+    Notice,
     OtherPart,
     Part,
     Role,
@@ -267,7 +268,7 @@ class _Projection:
         text = self._render(entries, earlier=earlier)
         following = self._conversation[end] if end < len(self._conversation) else None
         chosen = following is not None and is_notice(
-            following, "last_round", "none", "required", "named"
+            following, Notice.LAST_ROUND, Notice.NONE, Notice.REQUIRED, Notice.NAMED
         )
         # Old results need no way on, and where a notice follows it says how to go on.
         way_on = (
@@ -277,7 +278,7 @@ class _Projection:
                 entries,
                 self._specs,
                 pending=self._asked_for_and_not_done(end),
-                broken_siblings=at > 0 and is_notice(self._conversation[at - 1], "siblings"),
+                broken_siblings=at > 0 and is_notice(self._conversation[at - 1], Notice.SIBLINGS),
                 decided=chosen,
                 language=self._language,
             )

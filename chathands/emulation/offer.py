@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from chathands.conversation import Conversation, Message, Role, Tag, ToolCall, ToolSpec
+from chathands.conversation import Conversation, Message, Notice, Role, Tag, ToolCall, ToolSpec
 from chathands.emulation.contract import (
     FIND_TOOLS,
     Unlisted,
@@ -102,27 +102,30 @@ class Offer:
     def query_of(lookups: Sequence[ToolCall]) -> str:
         return "\n".join(str(call.arguments.get("query", "")) for call in lookups)
 
-    def unseen(self, names: Iterable[str]) -> str:
-        """The listings of declared tools that the model has not been shown yet, or ""."""
+    def unseen(self, names: Iterable[str]) -> list[ToolSpec]:
+        """The declared tools of these names that the model has not been shown yet; from now on it
+        has: whoever asks shows them."""
         if self.listed is None:
-            return ""
+            return []
         wanted = set(names) - self._known
         specs = [spec for spec in in_order(self._specs) if spec.name in wanted]
         self._told |= {spec.name for spec in specs}
-        return self._listing(specs)
+        return specs
 
     def with_listing(self, message: Message, name: str | None) -> Message:
         """A remark about a tool, with its listing if the model has not been shown it."""
-        listing = self.unseen([name]) if name else ""
-        return replace(message, text=f"{message.text}\n\n{listing}") if listing else message
+        specs = self.unseen([name]) if name else []
+        if not specs:
+            return message
+        text = f"{message.text}\n\n{self._listing(specs)}"
+        return replace(message, text=text, told=_names(specs))
 
     def beside(self, calls: Sequence[ToolCall], lookups: Sequence[ToolCall]) -> list[Message]:
         """Our remarks behind accepted calls: the listings of those that were called unseen, so that
         a later round knows them, and what lookups of the same reply found."""
         remarks = []
-        if listing := self.unseen(call.name for call in calls):
-            text = f"{self._words['used']}\n\n{listing}"
-            remarks.append(Message.user(text, tag=Tag.NOTICE))
+        if specs := self.unseen(call.name for call in calls):
+            remarks.append(_remark(f"{self._words['used']}\n\n{self._listing(specs)}", specs))
         if calls and lookups and self.may_look_up:
             remarks.append(self.answer(lookups))
         return remarks
@@ -161,7 +164,7 @@ class Offer:
             names = wording(self._language)["continuation"]["and"].join(there)
             parts.append(words["known"].format(names=names))
         parts.append(words["now"] if self._left else words["last"])
-        return Message.user("\n".join(parts), tag=Tag.NOTICE)
+        return _remark("\n".join(parts), fresh)
 
     @property
     def _known(self) -> set[str]:
@@ -258,10 +261,12 @@ def _by_use_and_fit(specs: Sequence[ToolSpec], conversation: Conversation) -> li
 
 def _told_in(messages: Sequence[Message]) -> set[str]:
     """Names of tools whose listing stands in one of our remarks."""
-    return {
-        line.removeprefix("### ")
-        for message in messages
-        if message.tag in (Tag.NOTICE, Tag.CORRECTION) and message.role is Role.USER
-        for line in message.text.split("\n")
-        if line.startswith("### ")
-    }
+    return {name for message in messages for name in message.told}
+
+
+def _remark(text: str, specs: Sequence[ToolSpec]) -> Message:
+    return Message(Role.USER, text, tag=Tag.NOTICE, notice=Notice.LISTING, told=_names(specs))
+
+
+def _names(specs: Sequence[ToolSpec]) -> tuple[str, ...]:
+    return tuple(spec.name for spec in specs)

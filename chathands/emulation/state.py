@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
-from functools import cache
 from typing import Any
 
 from chathands.conversation import (
     UNREADABLE,
     Conversation,
     Message,
+    Notice,
     Role,
     Status,
     Tag,
@@ -138,25 +138,14 @@ def calls_of(conversation: Conversation) -> list[ToolCall]:
 
 
 def notice(language: Language, kind: str, **values: Any) -> Message:
-    """One of our own remarks (the `notice` table) as a message."""
+    """One of our own remarks, with its words from the `notice` table."""
     text = wording(language)["notice"][kind].format(**values)
-    return Message.user(text, tag=Tag.NOTICE)
-
-
-@cache
-def _notice_patterns(kind: str) -> tuple[re.Pattern[str], ...]:
-    texts = [wording("zh")["notice"][kind], wording("en")["notice"][kind]]
-    return tuple(
-        re.compile(r".+?".join(re.escape(part) for part in re.split(r"\{\w+\}", text)), re.DOTALL)
-        for text in texts
-    )
+    return Message(Role.USER, text, tag=Tag.NOTICE, notice=Notice(kind))
 
 
 def is_notice(message: Message, *kinds: str) -> bool:
-    """Whether a message is our remark of one of these kinds, in either language."""
-    return message.tag is Tag.NOTICE and any(
-        pattern.match(message.text) for kind in kinds for pattern in _notice_patterns(kind)
-    )
+    """Whether a message is our remark of one of these kinds."""
+    return message.notice is not None and message.notice in kinds
 
 
 def state_of(conversation: Conversation) -> State:
@@ -204,9 +193,9 @@ def _sign_at(conversation: Conversation, at: int) -> Sign | None:
     message = conversation[at]
     if message.tag is Tag.CORRECTION:
         return Sign.CORRECTED
-    if is_notice(message, "required", "named"):
+    if is_notice(message, Notice.REQUIRED, Notice.NAMED):
         return Sign.FORCED
-    if is_notice(message, "none", "last_round", "deadline"):
+    if is_notice(message, Notice.NONE, Notice.LAST_ROUND, Notice.DEADLINE):
         return Sign.WITHDRAWN
     if is_question(conversation, at):
         return Sign.ASKED
@@ -271,6 +260,7 @@ def effective_choice(
 
 def siblings_notice(language: Language, told: Sequence[tuple[str, str]]) -> Message:
     """Answers calls that did not run beside one that did: name and reason of each."""
-    head = notice(language, "siblings", count=len(told))
-    lines = [notice(language, "sibling", name=name, detail=detail).text for name, detail in told]
-    return Message.user("\n".join([head.text, *lines]), tag=Tag.NOTICE)
+    head = notice(language, Notice.SIBLINGS, count=len(told))
+    line = wording(language)["notice"]["sibling"]
+    lines = [line.format(name=name, detail=detail) for name, detail in told]
+    return replace(head, text="\n".join([head.text, *lines]))

@@ -14,6 +14,7 @@ from chathands.conversation import (
     Image,
     ImagePart,
     Message,
+    Notice,
     OtherPart,
     Part,
     Role,
@@ -162,6 +163,10 @@ def message_to_dict(message: Message) -> dict[str, Any]:
         row["head"] = message.head
     if message.tag is not Tag.PLAIN:
         row["tag"] = str(message.tag)
+    if message.notice is not None:
+        row["notice"] = str(message.notice)
+    if message.told:
+        row["told"] = list(message.told)
     if message.parts:
         row["parts"] = [part_to_row(part) for part in message.parts]
     if message.joined:
@@ -180,9 +185,16 @@ def message_from_dict(row: Mapping[str, Any]) -> Message:
         tag=Tag(row.get("tag", Tag.PLAIN)),
         head=row.get("head", ""),
         parts=tuple(part_from_row(part) for part in row.get("parts", ())),
+        notice=_notice(row.get("notice")),
+        told=tuple(row.get("told", ())),
         joined=row.get("joined", False),
         extra=row.get("extra", {}),
     )
+
+
+def _notice(kind: str | None) -> Notice | None:
+    """A remark of a kind that this version does not know is one to read, not to go by."""
+    return Notice(kind) if kind in list(Notice) else None
 
 
 def messages_to_dicts(messages: Iterable[Message]) -> list[dict[str, Any]]:

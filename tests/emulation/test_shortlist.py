@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.shortlist import BUDGET, judged, requests, tools
-from chathands.conversation import Message, Status, Tag, ToolCall, ToolExample, ToolResult, ToolSpec
+from chathands.conversation import (
+    Message,
+    Role,
+    Status,
+    Tag,
+    ToolCall,
+    ToolExample,
+    ToolResult,
+    ToolSpec,
+)
 from chathands.emulation.contract import render_contract, render_tool
 from chathands.emulation.offer import offered_tools
 from chathands.emulation.shortlist import rank, scores, stem
@@ -173,7 +182,9 @@ def test_the_list_is_the_same_in_every_round_of_a_run():
     first = offered_tools(specs, start, 1500, "zh")
     rounds = [*start, *used(RAIN)[:2]]
     assert offered_tools(specs, rounds, 1500, "zh") == first
-    found = Message.user(f"找到：\n\n{render_tool(MAIL, 'zh')}", tag=Tag.NOTICE)
+    found = Message(
+        Role.USER, f"找到：\n\n{render_tool(MAIL, 'zh')}", tag=Tag.NOTICE, told=(MAIL.name,)
+    )
     call = ToolCall("c2", "send_mail", {})
     rounds += [Message.assistant("x", tag=Tag.NOTICE), found, Message.assistant("", [call])]
     assert offered_tools(specs, rounds, 1500, "zh") == first

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chathands.conversation import Message, Role, Status, Tag, ToolCall, ToolResult
+from chathands.conversation import Message, Notice, Role, Status, Tag, ToolCall, ToolResult
 from chathands.emulation.state import (
     TRANSITIONS,
     Sign,
@@ -128,6 +128,13 @@ BOTH = [Message.user("q"), Message.assistant("", [call("a"), call("b")])]
 )
 def test_how_a_list_is_read_as_steps(conversation, signs):
     assert [sign.value for sign in signs_of(conversation)] == signs
+
+
+def test_a_remark_counts_by_its_kind_and_not_by_its_words():
+    worded = Message.user(notice("zh", "required").text, tag=Tag.NOTICE)
+    assert state_of([Message.user("q"), worded]) is State.FIRST_DECISION
+    reworded = Message(Role.USER, "别再用工具", tag=Tag.NOTICE, notice=Notice.DEADLINE)
+    assert state_of([Message.user("q"), reworded]) is State.WITHDRAWN
 
 
 def test_a_run_starts_at_the_last_plain_question():

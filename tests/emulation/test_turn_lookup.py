@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from chathands.conversation import Message, Status, Tag, ToolCall, ToolResult, ToolSpec
+from chathands.conversation import Message, Notice, Status, Tag, ToolCall, ToolResult, ToolSpec
 from chathands.emulation import Answer, Calls, GiveUp, Reason, Retry, Turn
 from chathands.emulation.contract import render_block, render_tool
 from chathands.emulation.outcome import CallReady, Text, TextDelta
@@ -84,6 +84,7 @@ def test_a_lookup_is_answered_in_the_contract_s_form_and_is_no_correction():
     assert outcome == Retry(Reason.SELECTION, "浇水", "find_tools")
     said, found = turn.transcript
     assert (said.text, said.tag, found.tag) == (FIND, Tag.NOTICE, Tag.NOTICE)
+    assert (found.notice, found.told) == (Notice.LISTING, (PLANT.name,))
     assert render_tool(PLANT, "zh") in found.text
     assert starts_with(turn, first)
     assert turn.state is State.FIRST_DECISION

@@ -12,6 +12,7 @@ from chathands.conversation import (
     Image,
     ImagePart,
     Message,
+    Notice,
     OtherPart,
     Role,
     Status,
@@ -82,6 +83,8 @@ messages = st.builds(
     parts=parts,
     extra=objects,
     joined=st.booleans(),
+    notice=st.none() | st.sampled_from(Notice),
+    told=st.lists(texts, max_size=2).map(tuple),
 )
 specs = st.builds(
     ToolSpec,
@@ -136,6 +139,15 @@ def test_rows_written_before_there_were_parts_still_load():
         images=(Image("http://127.0.0.1/a.png"),),
     )
     assert codec.message_to_dict(message) == row
+
+
+def test_a_remark_stored_before_its_kind_was_is_one_to_read_and_not_to_go_by():
+    rows = [
+        {"role": "user", "text": "这一次必须用工具：只写动作块。", "tag": "notice"},
+        {"role": "user", "text": "x", "tag": "notice", "notice": "of_a_later_version"},
+    ]
+    for message, row in zip(codec.messages_from_dicts(rows), rows, strict=True):
+        assert message == Message.user(row["text"], tag=Tag.NOTICE)
 
 
 def test_chinese_is_stored_as_it_is():
