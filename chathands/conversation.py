@@ -115,7 +115,7 @@ class ToolSpec:
         )
 
 
-_DECLARED = ("name", "description", "parameters", "input_schema", "type")
+_DECLARED = ("name", "description", "parameters", "input_schema", "inputSchema", "type")
 
 
 def as_specs(tools: Sequence[ToolSpec | Mapping[str, Any]]) -> tuple[ToolSpec, ...]:

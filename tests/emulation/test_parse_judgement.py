@@ -354,9 +354,11 @@ def test_tools_may_be_specs_or_either_shape_of_openai_dict() -> None:
         ToolSpec("math.factorial", parameters=parameters),
         {"type": "function", "function": {"name": "math.factorial", "parameters": parameters}},
         {"name": "math_factorial", "input_schema": parameters},
+        {"name": "math_factorial", "inputSchema": parameters},
     ):
         (call,) = parse_reply("[math.factorial(n=5)]", [tool]).calls
         assert call.arguments == {"n": 5}
+    assert ToolSpec.from_openai({"name": "a", "inputSchema": parameters}).extra == {}
 
 
 def test_numbers_that_are_none_and_half_characters_do_not_get_through() -> None:
