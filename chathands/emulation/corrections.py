@@ -112,22 +112,17 @@ def correction(
     words = wording(language)["correction"]
     texts = words[rule_for(retry, state).wording]
     name = one_line(retry.name or "", 100)
+    detail = one_line(retry.detail, _DETAIL_CAP).rstrip("。. ")
     declared = any(spec.name == retry.name for spec in specs)
     return texts[min(level, len(texts) - 1)].format(
         name=name or "?",
         forced=forced or "",
-        detail=_detail(retry, state, language),
+        detail=detail,
+        why=wording(language)["schema"]["colon"] + detail if detail else "",
         hint=words["hint"].format(name=name) if declared else "",
         nearest=_nearest(retry, specs, language),
         block=block,
     )
-
-
-def _detail(retry: Retry, state: State, language: Language) -> str:
-    text = one_line(retry.detail, _DETAIL_CAP).rstrip("。. ")
-    if rule_for(retry, state).limit == 1:
-        return text
-    return wording(language)["schema"]["colon"] + text if text else ""
 
 
 def _nearest(retry: Retry, specs: Sequence[ToolSpec], language: Language) -> str:

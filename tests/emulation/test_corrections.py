@@ -48,7 +48,7 @@ def test_each_rule_has_one_text_for_every_time_it_may_be_said(rule, language):
     assert len(texts) == len(set(texts)) == rule.limit <= MAX_CORRECTIONS
     for text in texts:
         fields = {name for _, name, _, _ in string.Formatter().parse(text) if name}
-        assert fields <= {"name", "forced", "detail", "hint", "nearest", "block"}
+        assert fields <= {"name", "forced", "detail", "why", "hint", "nearest", "block"}
         assert bool(re.search("[\u4e00-\u9fff]", text)) is (language == "zh")
 
 
