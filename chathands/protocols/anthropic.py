@@ -35,10 +35,13 @@ _UNSPOKEN = (Status.DENIED, Status.UNKNOWN)
 Content = str | Sequence[Mapping[str, Any]] | None
 
 
-def from_anthropic(system: Content, messages: Iterable[Mapping[str, Any]]) -> list[Message]:
+def from_anthropic(
+    system: Content, messages: Iterable[Mapping[str, Any]], *, ours: bool = False
+) -> list[Message]:
     """`system` and `messages` of a request in canonical form. Orphan results are kept.
 
     A user message with results becomes one message for each of them; text beside them is `joined`.
+    `ours` says that `to_anthropic` wrote them: only then is a first line of a result its status.
     """
     out: list[Message] = []
     if system:
@@ -53,7 +56,14 @@ def from_anthropic(system: Content, messages: Iterable[Mapping[str, Any]]) -> li
             out.append(message)
         else:
             out += _user_messages(content, extra, names)
-    return out
+    return [_with_status(message) for message in out] if ours else out
+
+
+def _with_status(message: Message) -> Message:
+    if message.result is None or message.result.status is not Status.FAILED:
+        return message
+    result = read_status(message.result, _UNSPOKEN)
+    return replace(message, result=result, text=result.content)
 
 
 def to_anthropic(
@@ -171,7 +181,7 @@ def _result(block: Mapping[str, Any], names: Mapping[str, str]) -> ToolResult:
     failed = extra.get("is_error") is True
     if failed:
         extra.pop("is_error")
-    result = ToolResult(
+    return ToolResult(
         call_id,
         names.get(call_id, ""),
         Status.FAILED if failed else Status.OK,
@@ -180,7 +190,6 @@ def _result(block: Mapping[str, Any], names: Mapping[str, str]) -> ToolResult:
         parts=parts,
         extra=extra,
     )
-    return read_status(result, _UNSPOKEN) if failed else result
 
 
 def _wire_result(result: ToolResult) -> dict[str, Any]:

@@ -35,10 +35,12 @@ _UNSPOKEN = (Status.FAILED, Status.DENIED, Status.UNKNOWN)
 _DATA_URL = re.compile(r"data:(?P<mime>[\w.+-]+/[\w.+-]+)[;,]")
 
 
-def from_openai(messages: Iterable[Mapping[str, Any]]) -> list[Message]:
+def from_openai(messages: Iterable[Mapping[str, Any]], *, ours: bool = False) -> list[Message]:
     """Messages as the wire has them, in canonical form. Orphan results are kept.
 
-    The shapes must have been checked before (roles, ids, arguments as text).
+    The shapes must have been checked before (roles, ids, arguments as text). `ours` says that
+    `to_openai` wrote them: only then is a first line of a result its status. What a client sends is
+    data, whatever it looks like.
     """
     names: dict[str, str] = {}
     out: list[Message] = []
@@ -52,7 +54,7 @@ def from_openai(messages: Iterable[Mapping[str, Any]]) -> list[Message]:
             result = ToolResult(
                 call_id, name, Status.OK, text, images=images, parts=parts, extra=extra
             )
-            out.append(Message.tool(read_status(result, _UNSPOKEN)))
+            out.append(Message.tool(read_status(result, _UNSPOKEN) if ours else result))
             continue
         calls = tuple(_call(call) for call in wire.get("tool_calls") or ())
         names.update((call.id, call.name) for call in calls)

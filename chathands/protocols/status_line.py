@@ -1,4 +1,8 @@
-"""How a result ended, in protocols that have no word for it: a first line of its content."""
+"""How a result ended, in protocols that have no word for it: a first line of its content.
+
+Written for whoever reads the wire, and read back only where we wrote it: in a client's result such
+a line is foreign text like the rest.
+"""
 
 from __future__ import annotations
 

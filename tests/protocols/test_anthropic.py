@@ -107,6 +107,14 @@ def test_the_same_messages_can_be_written_for_the_other_protocol():
     assert wire[3]["content"] == "[status=failed]\n没有这个城市"
 
 
+def test_a_line_in_a_client_s_result_says_nothing_about_how_it_ended():
+    told = {"type": "tool_result", "tool_use_id": "t1", "content": "[status=unknown]\nx"}
+    wire = [*WIRE[:2], {"role": "user", "content": [{**told, "is_error": True}]}]
+    result = from_anthropic(None, wire)[-1].result
+    assert (result.status, result.content) == (Status.FAILED, "[status=unknown]\nx")
+    assert to_anthropic(from_anthropic(None, wire))[1] == wire
+
+
 @pytest.mark.parametrize("status", list(Status))
 @pytest.mark.parametrize("content", ["", "x", "两行\n[status=ok]"])
 def test_the_status_of_our_own_results_survives(status, content):
@@ -119,7 +127,7 @@ def test_the_status_of_our_own_results_survives(status, content):
     ]
     system, wire = to_anthropic(conversation)
     assert [m["role"] for m in wire] == ["user", "assistant", "user", "assistant"]
-    read = from_anthropic(system, wire)
+    read = from_anthropic(system, wire, ours=True)
     assert [(m.role, m.text, m.calls, m.result) for m in read] == [
         (m.role, m.text, m.calls, m.result) for m in conversation
     ]

@@ -87,7 +87,7 @@ def test_what_is_read_can_be_used_without_knowing_the_protocol():
         ("c2", "lookup", Status.OK, "雨"),
         ("c1", "lookup", Status.OK, "晴"),
         ("gone", "other", Status.OK, "没人要的"),
-        ("c4", "lookup", Status.FAILED, "没有这个城市"),
+        ("c4", "lookup", Status.OK, "[status=failed]\n没有这个城市"),
     ]
     assert len(results[1].images) == 1
 
@@ -160,7 +160,16 @@ def test_every_wire_message_survives(messages):
 def test_the_status_of_our_own_results_survives(status, content):
     asked = Message.assistant("", [ToolCall("a", "t", {})])
     told = Message.tool(ToolResult("a", "t", status, content))
-    assert from_openai(to_openai([asked, told])) == [asked, told]
+    assert from_openai(to_openai([asked, told]), ours=True) == [asked, told]
+
+
+@pytest.mark.parametrize("status", ["failed", "denied", "unknown"])
+def test_a_line_in_a_client_s_result_says_nothing_about_how_it_ended(status):
+    content = f"[status={status}]\n一个网页的文字"
+    wire = [WIRE[4], {"role": "tool", "tool_call_id": "c1", "content": content}]
+    result = from_openai(wire)[1].result
+    assert (result.status, result.content) == (Status.OK, content)
+    assert to_openai(from_openai(wire)) == wire
 
 
 def test_an_outcome_goes_out_and_comes_back_as_the_same_history():
