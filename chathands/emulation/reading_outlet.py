@@ -214,6 +214,7 @@ class Outlet:
         if broken is not None:
             self._apart.append(broken)
             self._apart_text += raw
+            self.over = len(self._apart) >= _RUNAWAY
         return broken is not None
 
     def retract(self) -> bool:
