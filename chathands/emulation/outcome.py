@@ -160,6 +160,8 @@ class ParsedReply:
     finish_reason: str | None = None
     no_tool: bool = False
     """The model said in the contract's form that no tool is needed."""
+    plan: str = ""
+    """The first sentence of a thought that stood in a call: never shown, kept in history."""
 
 
 # --- the outcome

@@ -6,6 +6,7 @@ they were trained on. A key that nobody knows never becomes a call without argum
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from chathands.emulation.dialects.words import (
     LATE_NAME_KEYS,
     NAME_KEYS,
     REMARKS,
+    THOUGHTS,
     WRAPPERS,
     is_name_key,
     plain_key,
@@ -23,10 +25,12 @@ from chathands.emulation.lenient_json import read_value
 from chathands.emulation.reading_found import MISSING, Found
 from chathands.emulation.reading_tokens import Call, Detail, State
 from chathands.emulation.reading_tools import Tools
+from chathands.limits import THOUGHT_BEFORE_BLOCK
 from chathands.schema import plain_name
 
 _DEPTH: Final = 6
 """Wrappers inside wrappers, strings inside strings; deeper is nobody's format."""
+_SENTENCE_END: Final = re.compile(r"(?<=[。！？!?])|(?<=\.)(?=\s)|\n")
 _PRINTERS: Final = frozenset(
     {"print", "return", "await", "str", "list", "functools", "multi_tool_use.parallel"}
 )
@@ -129,6 +133,7 @@ def _in_object(value: dict[str, Any], tools: Tools, depth: int) -> list[Found]:
     if name_key is None or tools.find(value[name_key]) is None:
         inside = _in_wrapper(value, plain, tools, depth)
         if inside:
+            inside[0].thought = inside[0].thought or _thought_in(value, plain, {})
             return inside
         swapped = _swapped(value, names, given, tools)
         if swapped:
@@ -143,6 +148,7 @@ def _in_object(value: dict[str, Any], tools: Tools, depth: int) -> list[Found]:
             return expression
     found = Found(name, repairs={} if name_key in ("tool", "name") else {"keys": None})
     properties = tools.schema(spec).properties if spec else {}
+    found.thought = _thought_in(value, plain, properties)
     # an argument may have a name like `args` or `input` itself: then it is one among others
     own = [key for key in given if key not in properties or isinstance(value[key], dict)]
     empty = [key for key in own if value[key] in (None, "", {})]
@@ -166,6 +172,17 @@ def _in_object(value: dict[str, Any], tools: Tools, depth: int) -> list[Found]:
     elif flat:
         _flat_arguments(found, flat, properties)
     return [found]
+
+
+def _thought_in(
+    value: Mapping[str, Any], plain: Mapping[str, str], properties: Mapping[str, Any]
+) -> str:
+    """The first sentence of what stands under `thought` beside the call; "" without one."""
+    texts = (
+        held for key, held in value.items() if plain[key] in THOUGHTS and key not in properties
+    )
+    text = next((held for held in texts if isinstance(held, str)), "")
+    return _SENTENCE_END.split(text.strip(), maxsplit=1)[0][:THOUGHT_BEFORE_BLOCK].strip()
 
 
 def _clash(

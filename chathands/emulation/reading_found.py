@@ -29,6 +29,8 @@ class Found:
     repairs: dict[str, None] = field(default_factory=dict)
     weak: bool = False
     """Nothing but a name says that this is a call: then every argument must fit as it stands."""
+    thought: str = ""
+    """The first sentence of a thought written into the call."""
     text_values: bool = False
     """The form has only text for values, so that reading a number from one changes nothing."""
 

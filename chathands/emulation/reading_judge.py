@@ -63,6 +63,8 @@ class Verdict:
     broken: list[BrokenCall] = field(default_factory=list)
     answer: str | None = None
     """The text of an action that says that no tool is needed."""
+    thought: str = ""
+    """The first sentence of a thought written into a call that may run."""
     remark: str = ""
     """What such an action gives as its reason."""
 
@@ -93,6 +95,7 @@ class Judge:
             outcome = self._one(found, block, cut_off and not block.closed)
             if isinstance(outcome, Accepted):
                 verdict.calls.append(outcome)
+                verdict.thought = verdict.thought or found.thought
             elif outcome is not None:
                 reason, sentence = outcome
                 spec = self._tools.find(found.name) if found.name else None

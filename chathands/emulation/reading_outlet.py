@@ -77,6 +77,8 @@ class Outlet:
         """Calls of undeclared tools, which are text if more text follows them."""
         self._apart_text = ""
         self._no_tool = False
+        self._plan = ""
+        """The first sentence of a thought in a call."""
         self._remark = ""
         """Why no tool was needed; the answer where there is no other."""
         self._blocks = 0
@@ -103,6 +105,7 @@ class Outlet:
             "".join(self.thought).strip(),
             finish_reason,
             self._no_tool and not self.calls,
+            self._plan,
         )
 
     def say(self, text: str) -> None:
@@ -191,6 +194,7 @@ class Outlet:
                 self._blocks += 1
                 return True
         self._broken += verdict.broken
+        self._plan = self._plan or verdict.thought
         for accepted in verdict.calls:
             self._call(accepted)
         self._aside = ""

@@ -284,7 +284,7 @@ class Turn:
         )
         self._raw: list[str] = []
         self._native = NativeCalls()
-        self._thought = ""
+        self._thought = self._plan = ""
         self._gate.next_reply(goes_on=goes_on)
 
     # --- reading
@@ -307,6 +307,7 @@ class Turn:
 
     def _cleaned(self, parsed: ParsedReply) -> ParsedReply:
         thought = self._thought + parsed.thought
+        self._plan = without_marks(parsed.plan, self._fence)
         calls = tuple(clean_call(call, self._fence) for call in parsed.calls)
         text = without_wrapping(without_marks(parsed.text, self._fence).strip())
         return replace(parsed, text=text, calls=calls, thought=thought)
@@ -389,7 +390,7 @@ class Turn:
             # What left is what was said; the rejected reply already holds text from before.
             outcome = replace(outcome, text=self._gate.text)
             text = "" if self._gate.muted and calls else self._gate.text
-        self._transcript.append(Message.assistant(text, calls))
+        self._transcript.append(Message.assistant(text or (self._plan if calls else ""), calls))
         self._transcript += self._offer.beside(calls, lookups)
         if isinstance(outcome, Calls) and outcome.broken:
             told = [(b.name or "?", b.detail or b.reason.value) for b in outcome.broken]

@@ -14,11 +14,15 @@ from chathands.emulation import (
     NativeCall,
     Reason,
     Retry,
+    Text,
+    TextDelta,
     Thinking,
     Turn,
+    project,
     render_block,
 )
 from chathands.emulation.outcome import Basis
+from chathands.limits import THOUGHT_BEFORE_BLOCK
 from tests.emulation.turns import BROKEN, GOOD, QUESTION, TOOLS, UNKNOWN, play, reply, results
 
 # --- what a reply comes to
@@ -209,6 +213,44 @@ def test_thinking_is_neither_answer_nor_call():
     turn.feed(Thinking(GOOD))
     turn.feed(Thinking("厦门晴"))
     assert turn.finish("stop") == Retry(Reason.EMPTY)
+
+
+@pytest.mark.parametrize("commit", ["finish", "stream"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"thought": "先查厦门。再决定要不要带伞。", "tool": "get_weather", "parameters": %s}',
+        '{"thought": "先查厦门。", "calls": [{"tool": "get_weather", "parameters": %s}]}',
+        '{"tool": "get_weather", "parameters": %s, "思考": "先查厦门。\\n然后回答"}',
+    ],
+)
+def test_the_first_sentence_of_a_thought_in_a_call_stays_in_history_and_is_never_shown(
+    commit, body
+):
+    turn = Turn(QUESTION, TOOLS, commit=commit)
+    block = "```json action\n" + body % '{"city": "厦门"}' + "\n```"
+    events = turn.feed(Text(block))
+    outcome = turn.finish("stop")
+    assert (outcome.text, [c.confidence for c in outcome.calls]) == ("", ["strict"])
+    assert not any(isinstance(event, TextDelta) for event in [*events, *turn.tail])
+    (said,) = turn.transcript
+    assert said.text == "先查厦门。"
+    assert project([*QUESTION, said], TOOLS, language="zh")[2].content == f"先查厦门。\n{GOOD}"
+
+
+def test_text_beside_a_call_comes_before_the_thought_in_it_and_a_long_one_is_cut():
+    long = '{"thought": "%s", "tool": "get_weather", "parameters": {"city": "厦门"}}' % ("想" * 999)
+    turn, _ = play(f"我查一下。\n```json action\n{long}\n```")
+    assert turn.transcript[0].text == "我查一下。"
+    turn, _ = play(f"```json action\n{long}\n```")
+    assert turn.transcript[0].text == "想" * THOUGHT_BEFORE_BLOCK
+
+
+def test_a_thought_that_is_a_parameter_is_no_remark():
+    tool = ToolSpec("think", "想", {"type": "object", "properties": {"thought": {}}}, "none")
+    turn, _ = play('```json action\n{"tool": "think", "thought": "一步。"}\n```', tools=[tool])
+    assert turn.transcript[0].text == ""
+    assert turn.transcript[0].calls[0].arguments == {"thought": "一步。"}
 
 
 def test_a_native_call_is_read_like_a_block():

@@ -15,6 +15,8 @@ LATE_NAME_KEYS: Final = frozenset(_DATA["late_name_keys"])
 ARGUMENT_KEYS: Final = frozenset(_DATA["argument_keys"])
 WRAPPERS: Final = frozenset(_DATA["wrappers"])
 REMARKS: Final = frozenset(_DATA["remarks"])
+THOUGHTS: Final = frozenset(_DATA["thoughts"])
+"""The remarks that say what the model thinks."""
 CALLERS: Final = frozenset(_DATA["callers"])
 FORM_WANTED: Final = re.compile(
     "|".join(rf"\b{word}" if word.isascii() else word for word in _DATA["form_wanted"]), re.I
