@@ -33,10 +33,11 @@ def _root(
 
 
 def _register() -> None:
-    from chathands.cli import chat, operate, serve, trace
+    from chathands.cli import chat, evaluate, operate, serve, trace
 
     chat.register(app)
     serve.register(app)
+    evaluate.register(app)
     trace.register(app)
     operate.register(app)
 

@@ -1,4 +1,4 @@
-"""Runs one case: turns and stand-in results until there is an answer."""
+"""Runs one case: decisions and stand-in results until there is an answer."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import time
 from dataclasses import dataclass, field
 
 from chathands.conversation import Message, Status, ToolCall, ToolResult
-from chathands.emulation import Answer, Calls, GiveUp, Retry, Turn
-from chathands.evals.case import Case
+from chathands.emulation import Answer, Calls, GiveUp, Outcome, Retry
+from chathands.evals.case import Case, StandIn, fits
+from chathands.evals.judge import Verdict, judge
+from chathands.evals.variants import Decider, Variant, variant
 from chathands.upstreams.base import Upstream
 
 MAX_ROUNDS = 5
@@ -15,107 +17,153 @@ MAX_ROUNDS = 5
 
 
 @dataclass(slots=True)
-class CaseResult:
-    """What came of one case; the booleans are the first three layers, the numbers the fourth."""
+class Exchange:
+    """One request and what came of it."""
 
-    case: Case
-    calls: list[ToolCall] = field(default_factory=list)
-    answer: str = ""
-    first_is_format: bool = False
-    """The first reply was a readable block when a call was due, plain text when none was."""
-    requests: int = 0
-    retries: int = 0
+    reply: str
+    outcome: str
+    """`answer`, `calls`, `give_up`, or `retry:<reason>`."""
+    after_result: bool
+    finish_reason: str | None = None
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cached_tokens: int = 0
+
+
+@dataclass(slots=True)
+class CaseResult:
+    """What came of one case."""
+
+    case: Case
+    variant: str = "emulated"
+    repeat: int = 0
+    calls: list[ToolCall] = field(default_factory=list)
+    answer: str = ""
+    failed: str = ""
+    """Why there is no answer."""
+    exchanges: list[Exchange] = field(default_factory=list)
+    rounds: int = 0
     seconds: float = 0.0
     transcript: list[Message] = field(default_factory=list)
 
     @property
-    def right_tools(self) -> bool:
-        made = sorted(call.name for call in self.calls)
-        return made == sorted(expected.tool for expected in self.case.expect)
+    def verdict(self) -> Verdict:
+        return judge(self.case, self.calls, self.answer, failed=self.failed)
 
     @property
-    def right_arguments(self) -> bool:
-        left = list(self.calls)
-        for expected in self.case.expect:
-            match = next(
-                (c for c in left if c.name == expected.tool and expected.fits(c.arguments)), None
-            )
-            if match is None:
-                return False
-            left.remove(match)
-        return not left
+    def first_format(self) -> bool | None:
+        """Whether the first decision was a readable call; None when no call was due."""
+        if not self.case.wants_call:
+            return None
+        first = next((e for e in self.exchanges if e.outcome != "retry:selection"), None)
+        return first is not None and first.outcome == "calls"
 
     @property
-    def completed(self) -> bool:
-        answer = self.answer
-        return (
-            bool(answer)
-            and self.right_arguments
-            and all(text in answer for text in self.case.answer_has)
-            and not any(text in answer for text in self.case.answer_lacks)
-        )
+    def later_formats(self) -> list[bool]:
+        """For each reply to a result: whether it was a call or an answer at once."""
+        return [
+            exchange.outcome in ("calls", "answer")
+            for exchange in self.exchanges
+            if exchange.after_result
+        ]
+
+    @property
+    def retries(self) -> int:
+        return sum(e.outcome.startswith("retry:") for e in self.exchanges)
 
 
-async def run_case(case: Case, upstream: Upstream, *, seconds: float = 120) -> CaseResult:
+async def run_case(
+    case: Case,
+    upstream: Upstream,
+    *,
+    way: Variant | None = None,
+    repeat: int = 0,
+    seconds: float = 120,
+) -> CaseResult:
     """Drive `case` to its end. Raises UpstreamError: a fault of the endpoint is no result."""
-    result = CaseResult(case)
-    conversation = [Message.user(case.request)]
+    way = way or variant("emulated")
+    result = CaseResult(case, way.name, repeat)
+    conversation = case.messages()
     served: dict[str, int] = {}
     started = time.perf_counter()
-    for round_number in range(MAX_ROUNDS):
-        last = round_number == MAX_ROUNDS - 1
-        turn = Turn(
-            conversation,
-            case.specs,
-            language=case.language,
-            withdraw="last_round" if last else None,
-        )
-        outcome = await _decide(turn, upstream, result, seconds)
-        conversation += turn.transcript
-        if isinstance(outcome, Answer | GiveUp):
-            result.answer = outcome.text if isinstance(outcome, Answer) else ""
+    for number in range(MAX_ROUNDS):
+        last = number == MAX_ROUNDS - 1
+        decider = way.decide(conversation, case.offered, case.language, last)
+        outcome = await _decide(decider, upstream, result, seconds)
+        result.rounds += 1
+        conversation += decider.transcript
+        if isinstance(outcome, Answer):
+            result.answer = outcome.text
             break
-        for call in outcome.calls:
-            result.calls.append(call)
-            conversation.append(Message.tool(_stand_in(case, call, served)))
+        if isinstance(outcome, GiveUp):
+            result.failed = f"gave up: {outcome.reason}"
+            break
+        assert isinstance(outcome, Calls)
+        result.calls += outcome.calls
+        if case.first_only:
+            break
+        conversation += [Message.tool(_stand_in(case, call, served)) for call in outcome.calls]
+    else:
+        result.failed = "no answer after the last round"
     result.seconds = time.perf_counter() - started
     result.transcript = conversation
     return result
 
 
 async def _decide(
-    turn: Turn, upstream: Upstream, result: CaseResult, seconds: float
-) -> Answer | Calls | GiveUp:
+    decider: Decider, upstream: Upstream, result: CaseResult, seconds: float
+) -> Outcome:
+    after_result = bool(result.calls)
     while True:
-        stream = upstream.stream(turn.request(), timeout=seconds)
+        stream = upstream.stream(decider.request(), timeout=seconds)
+        reply = ""
         try:
             async for piece in stream:
-                turn.feed(piece)
+                reply += getattr(piece, "text", "")
+                decider.feed(piece)
         finally:
             await stream.aclose()
-        result.requests += 1
+        outcome = decider.finish(stream.finish_reason)
+        exchange = Exchange(reply, _named(outcome), after_result, stream.finish_reason)
         if stream.usage is not None:
-            result.prompt_tokens += stream.usage.prompt
-            result.completion_tokens += stream.usage.completion
-        outcome = turn.finish(stream.finish_reason)
-        if result.requests == 1:
-            wanted = Calls if result.case.expect else Answer
-            result.first_is_format = isinstance(outcome, wanted)
+            exchange.prompt_tokens = stream.usage.prompt
+            exchange.completion_tokens = stream.usage.completion
+            exchange.cached_tokens = stream.usage.cached
+        result.exchanges.append(exchange)
         if not isinstance(outcome, Retry):
             return outcome
-        result.retries += 1
+
+
+def _named(outcome: Outcome) -> str:
+    match outcome:
+        case Answer():
+            return "answer"
+        case Calls():
+            return "calls"
+        case Retry():
+            return f"retry:{outcome.reason}"
+        case GiveUp():
+            return "give_up"
 
 
 def _stand_in(case: Case, call: ToolCall, served: dict[str, int]) -> ToolResult:
     """The next stand-in result of the tool; a tool without one is refused, as in real life."""
-    texts = case.results.get(call.name)
-    if not texts:
+    given = [
+        StandIn(content=r.removeprefix("!"), status=_status(r)) if isinstance(r, str) else r
+        for r in case.results.get(call.name, [])
+    ]
+    fitting = [r for r in given if all(fits(call.arguments.get(k), v) for k, v in r.when.items())]
+    if not fitting:
         return ToolResult(call.id, call.name, Status.FAILED, "现在没有数据。")
-    index = served.get(call.name, 0)
-    served[call.name] = index + 1
-    text = texts[min(index, len(texts) - 1)]
-    if text.startswith("!"):
-        return ToolResult(call.id, call.name, Status.FAILED, text[1:])
-    return ToolResult(call.id, call.name, Status.OK, text)
+    conditional = [r for r in fitting if r.when]
+    if conditional:
+        chosen = conditional[0]
+    else:
+        index = served.get(call.name, 0)
+        served[call.name] = index + 1
+        chosen = fitting[min(index, len(fitting) - 1)]
+    return ToolResult(call.id, call.name, chosen.status, chosen.content)
+
+
+def _status(text: str) -> Status:
+    return Status.FAILED if text.startswith("!") else Status.OK
