@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chathands.conversation import Status, ToolCall, ToolResult, ToolSpec
-from chathands.emulation.outcome import Language
+from chathands.emulation.outcome import Language, Mode
 from chathands.emulation.prompts import wording
 from chathands.emulation.signature import NAME_CAP, one_line
 
@@ -67,6 +67,7 @@ def guide(
     broken_siblings: bool = False,
     decided: bool = False,
     language: Language,
+    mode: Mode = "emulated",
 ) -> str:
     """How to go on after these results; "" when there is nothing to say.
 
@@ -74,7 +75,7 @@ def guide(
     these calls could not be read and are answered as failed. With `decided` a notice behind the
     results says how to go on: only what holds of the results is said here.
     """
-    words = wording(language)["continuation"]
+    words = wording(language, mode)["continuation"]
     statuses = {entry.status for entry in entries}
     failed = [entry for entry in entries if entry.status is Status.FAILED]
     fixable = broken_siblings or any(not entry.hopeless for entry in failed)

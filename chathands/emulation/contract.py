@@ -9,11 +9,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chathands.conversation import ToolExample, ToolSpec, as_specs, canonical_json
+from chathands.conversation import ToolExample, ToolSpec, as_specs
 from chathands.emulation.kinds import kind_of_tools
-from chathands.emulation.outcome import Language
+from chathands.emulation.outcome import Language, Mode
 from chathands.emulation.prompts import load, wording
 from chathands.emulation.signature import NAME_CAP, one_line, own_line, parameter_lines
+from chathands.emulation.writing import BLOCKS, Writer
+from chathands.emulation.writing import render_block as render_block
 from chathands.schema import compile_schema
 
 FIND_TOOLS = "find_tools"
@@ -33,15 +35,6 @@ class Unlisted:
 _AUDIENCES = ("everyone", "admin", "superuser")
 
 
-def render_block(name: str, arguments: Mapping[str, Any]) -> str:
-    """One action block in the contract's own form."""
-    # Insertion order at the top ("tool" first) is what the form shows; below it keys are sorted.
-    return (
-        f'```json action\n{{"tool": {canonical_json(name)}, '
-        f'"parameters": {canonical_json(dict(arguments))}}}\n```'
-    )
-
-
 def in_order(tools: Sequence[ToolSpec | Mapping[str, Any]]) -> tuple[ToolSpec, ...]:
     """Specs by audience (everyone, admin, superuser), then name: rights only change the tail."""
     return tuple(
@@ -55,18 +48,19 @@ def render_contract(
     language: Language,
     persona: str | None = None,
     unlisted: Unlisted | None = None,
+    writer: Writer = BLOCKS,
 ) -> str:
     """The contract for `tools`: rules, form, examples, tools, and last the persona.
 
     `unlisted` are tools that can be found; the list then ends in the tool that finds them. Without
-    tools, only the persona (or "").
+    tools, only the persona (or ""). `writer` has the form of the mode.
     """
     specs = in_order(tools)
     if not (specs or unlisted):
         return persona or ""
-    listed = (*specs, find_tools(language, unlisted)) if unlisted else specs
-    words = wording(language)["contract"]
-    examples = _examples(specs, language) if not unlisted or unlisted.examples else []
+    listed = (*specs, find_tools(language, unlisted, writer.mode)) if unlisted else specs
+    words = wording(language, writer.mode)["contract"]
+    examples = _examples(specs, language, writer) if not unlisted or unlisted.examples else []
     rules = "\n".join(f"{n}. {rule}" for n, rule in enumerate(words["rules"], 1))
     sections = [
         words["opening"],
@@ -89,9 +83,9 @@ def render_tool(spec: ToolSpec, language: Language) -> str:
     return "\n".join([*lines, *parameter_lines(spec.parameters, wording(language)["schema"])])
 
 
-def find_tools(language: Language, unlisted: Unlisted) -> ToolSpec:
+def find_tools(language: Language, unlisted: Unlisted, mode: Mode = "emulated") -> ToolSpec:
     """The pseudo tool, with what it can find."""
-    words = wording(language)["lookup"]
+    words = wording(language, mode)["lookup"]
     names = words["comma"].join(one_line(name, NAME_CAP) for name in unlisted.named)
     named = words["named"].format(names=names) if names else ""
     query = {"type": "string", "description": words["query"]}
@@ -103,28 +97,30 @@ def find_tools(language: Language, unlisted: Unlisted) -> ToolSpec:
     )
 
 
-def _examples(specs: Sequence[ToolSpec], language: Language) -> list[str]:
+def _examples(specs: Sequence[ToolSpec], language: Language, writer: Writer) -> list[str]:
     """The chain, which is the same for all tools and so stays in the upstream's cache; then worked
     examples with declared tools where there are any, else one of the tools' kind for show.
 
     The tools for show have names like any other: a small model copies a telling prefix to the
     declared ones.
     """
-    words = wording(language)["contract"]
+    words = wording(language, writer.mode)["contract"]
     declared = {spec.name for spec in specs}
-    chain = f"{words['chain_intro']}\n{_chain_example(language, declared)}"
-    if own := _worked_examples(specs, words):
+    chain = f"{words['chain_intro']}\n{_chain_example(language, writer, declared)}"
+    if own := _worked_examples(specs, words, writer):
         return [chain, *own]
     kind = kind_of_tools(specs)
     if kind is None:
         return [chain]
     shown = load("examples")[kind][language]
-    block = render_block(_for_show(shown["tool"], declared), shown["parameters"])
+    block = writer.calls([(_for_show(shown["tool"], declared), shown["parameters"])])
     example = words["example"].format(request=shown["request"], block=block)
     return [chain, f"{words['show_intro']}\n{example}"]
 
 
-def _worked_examples(specs: Sequence[ToolSpec], words: Mapping[str, Any]) -> list[str]:
+def _worked_examples(
+    specs: Sequence[ToolSpec], words: Mapping[str, Any], writer: Writer
+) -> list[str]:
     """Examples from declared tools: one request with one call, and two requests with two calls.
 
     From tools for everyone, so that the head stays shared. Reading tools first: a worked example
@@ -138,15 +134,14 @@ def _worked_examples(specs: Sequence[ToolSpec], words: Mapping[str, Any]) -> lis
     examples = []
     if found:
         name, example = found[0]
-        examples.append((example.request, [render_block(name, example.arguments)]))
+        examples.append((example.request, [(name, example.arguments)]))
     if len(found) > 2:
         (one, first), (two, second) = found[1:3]
         request = words["pair"].format(first=first.request, second=second.request)
-        blocks = [render_block(one, first.arguments), render_block(two, second.arguments)]
-        examples.append((request, blocks))
+        examples.append((request, [(one, first.arguments), (two, second.arguments)]))
     return [
-        words["example"].format(request=one_line(request), block="\n".join(blocks))
-        for request, blocks in examples
+        words["example"].format(request=one_line(request), block=writer.calls(calls))
+        for request, calls in examples
     ]
 
 
@@ -171,12 +166,14 @@ def _for_show(name: str, declared: Collection[str]) -> str:
     return name
 
 
-def _chain_example(language: Language, declared: Collection[str]) -> str:
+def _chain_example(language: Language, writer: Writer, declared: Collection[str]) -> str:
     """Two independent calls at once, then one that depends on them, then the answer."""
     words, history = wording(language)["contract"], wording(language)["history"]
 
-    def call(entry: Mapping[str, Any]) -> str:
-        return render_block(_for_show(entry["tool"], declared), entry["parameters"])
+    def calls(*entries: Mapping[str, Any]) -> str:
+        return writer.calls(
+            [(_for_show(entry["tool"], declared), entry["parameters"]) for entry in entries]
+        )
 
     def result(number: int, entry: Mapping[str, Any], content: str) -> str:
         name = _for_show(entry["tool"], declared)
@@ -196,13 +193,13 @@ def _chain_example(language: Language, declared: Collection[str]) -> str:
         [
             f"{words['user']}{words['chain_request']}",
             words["you"],
-            *(call(entry) for entry in first),
+            calls(*first),
             f"{words['user']}{results[0]}",
             *results[1:],
             words["you"],
-            call(words["chain_second"]),
+            calls(words["chain_second"]),
             f"{words['user']}{last}",
             words["you"],
-            words["chain_answer"],
+            writer.answer(words["chain_answer"]),
         ]
     )

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chathands.conversation import ToolSpec
-from chathands.emulation.outcome import Basis, Language, Reason, Retry
+from chathands.emulation.outcome import Basis, Language, Mode, Reason, Retry
 from chathands.emulation.prompts import wording
 from chathands.emulation.signature import one_line
 from chathands.emulation.state import State
@@ -102,6 +102,7 @@ def correction(
     language: Language,
     forced: str | None = None,
     block: str = "",
+    mode: Mode = "emulated",
 ) -> str:
     """The text for the `level`-th correction (from 0) of this reason in a turn begun in `state`.
 
@@ -109,12 +110,13 @@ def correction(
 
     `forced` is the tool the choice names; `block` the call that is to be confirmed.
     """
-    words = wording(language)["correction"]
+    said = wording(language, mode)
+    words = said["correction"]
     texts = words[rule_for(retry, state).wording]
     name = one_line(retry.name or "", 100)
     detail = one_line(retry.detail, _DETAIL_CAP).rstrip("。. ")
     declared = any(spec.name == retry.name for spec in specs)
-    return texts[min(level, len(texts) - 1)].format(
+    text = texts[min(level, len(texts) - 1)].format(
         name=name or "?",
         forced=forced or "",
         detail=detail,
@@ -123,6 +125,7 @@ def correction(
         nearest=_nearest(retry, specs, language),
         block=block,
     )
+    return f"{text}\n{said['reminder']}" if "reminder" in said else text
 
 
 def _nearest(retry: Retry, specs: Sequence[ToolSpec], language: Language) -> str:

@@ -49,7 +49,7 @@ from chathands.conversation import (
 from chathands.emulation import continuation
 from chathands.emulation.cleaning import clean
 from chathands.emulation.continuation import Shown
-from chathands.emulation.contract import Unlisted, render_block, render_contract
+from chathands.emulation.contract import Unlisted, render_contract
 from chathands.emulation.matching import effects_asked_for
 from chathands.emulation.outcome import ChatMessage, Language
 from chathands.emulation.prompts import wording
@@ -64,9 +64,10 @@ from chathands.emulation.state import (
     run_start,
     settled_tools,
 )
+from chathands.emulation.writing import BLOCKS, Writer
 from chathands.limits import THOUGHT_BEFORE_BLOCK
 
-_REJECTED_CAP = 2000
+REJECTED_CAP = 2000
 """Characters of a rejected reply that are shown again: enough to see the fault."""
 
 _MIME = re.compile(r"[\w.+-]{1,40}/[\w.+-]{1,60}")
@@ -83,38 +84,47 @@ def project(
     fence: str | None = None,
     offered: Sequence[ToolSpec] | None = None,
     unlisted: Unlisted | None = None,
+    writer: Writer = BLOCKS,
 ) -> tuple[ChatMessage, ...]:
     """The plain messages of a request; user and assistant alternate after the system message.
 
     `tools=None` declares those of the history; `offered` are those the contract lists where it does
-    not list all, `unlisted` what can be looked up. `fence` is the run's random token around
-    results; without one it is derived from the head of the conversation. With neither tools nor
-    tool history the messages come out as they are, the persona before them: not even their roles
-    are put in order, and each brings its `source` along for what plain text cannot say.
+    not list all, `unlisted` what can be looked up; `writer` has the form of the mode. `fence` is
+    the run's random token around results; without one it is derived from the head of the
+    conversation. With neither tools nor tool history the messages come out as they are, the persona
+    before them: not even their roles are put in order, and each brings its `source` along for what
+    plain text cannot say.
     """
     specs = declared_tools(conversation, tools)
     if not specs and not has_tool_history(conversation):
         marks = _Attachments(language)
-        plain = [ChatMessage(m.role, marks.beside(_headed(m), m), source=m) for m in conversation]
+        plain = [ChatMessage(m.role, marks.beside(headed(m), m), source=m) for m in conversation]
         return tuple([ChatMessage(Role.SYSTEM, persona)] if persona else []) + tuple(plain)
-    lead = 0
-    while lead < len(conversation) and conversation[lead].role is Role.SYSTEM:
-        lead += 1
-    background = [persona or "", *(message.text for message in conversation[:lead])]
-    background_text = "\n\n".join(text for text in background if text.strip()) or None
+    background_text, talk = background_and_talk(conversation, persona, language)
     if specs:
         listed = specs if offered is None else offered
         system = render_contract(
-            listed, language=language, persona=background_text, unlisted=unlisted
+            listed, language=language, persona=background_text, unlisted=unlisted, writer=writer
         )
     else:
         nothing = wording(language)["contract"]["no_tools"]
         system = f"{nothing}\n\n{background_text}" if background_text else nothing
     fence = fence or derived_fence(conversation)
-    run = max(run_start(conversation), lead)
-    talk = [*clean(conversation[lead:run], language=language), *conversation[run:]]
-    projection = _Projection(talk, specs, language, fence)
+    projection = _Projection(talk, specs, language, fence, writer)
     return (ChatMessage(Role.SYSTEM, system), *projection.messages())
+
+
+def background_and_talk(
+    conversation: Conversation, persona: str | None, language: Language
+) -> tuple[str | None, list[Message]]:
+    """The persona with the leading system texts, and what follows these, earlier runs cleaned."""
+    lead = 0
+    while lead < len(conversation) and conversation[lead].role is Role.SYSTEM:
+        lead += 1
+    background = [persona or "", *(message.text for message in conversation[:lead])]
+    text = "\n\n".join(text for text in background if text.strip()) or None
+    run = max(run_start(conversation), lead)
+    return text, [*clean(conversation[lead:run], language=language), *conversation[run:]]
 
 
 def derived_fence(conversation: Conversation) -> str:
@@ -142,7 +152,9 @@ class _Projection:
         specs: Sequence[ToolSpec],
         language: Language,
         fence: str,
+        writer: Writer,
     ) -> None:
+        self._writer = writer
         self._conversation = conversation
         self._specs = {spec.name: spec for spec in specs}
         self._language: Language = language
@@ -193,23 +205,22 @@ class _Projection:
         elif message.role is Role.SYSTEM:
             self._say(Role.USER, f"{self._words['system']}\n{message.text}")
         else:
-            text = self._attachments.beside(_headed(message), message)
+            text = self._attachments.beside(headed(message), message)
             self._say(Role.USER, text if text.strip() else self._words["empty_reply"])
 
     def _assistant_text(self, message: Message) -> str:
         if message.tag is Tag.REJECTED:
             return (
-                shortened(message.text, _REJECTED_CAP, self._language)
+                shortened(message.text, REJECTED_CAP, self._language)
                 or (self._words["empty_reply"])
             )
         if not message.calls:
             text = self._attachments.beside(message.text, message)
-            return text if text.strip() else self._words["empty_reply"]
+            return self._writer.answer(text if text.strip() else self._words["empty_reply"])
         thought = message.text.strip()
         if len(thought) > THOUGHT_BEFORE_BLOCK:
             thought = thought[:THOUGHT_BEFORE_BLOCK].rstrip() + "…"
-        blocks = [render_block(call.name, call.arguments) for call in message.calls]
-        return "\n".join([thought, *blocks] if thought else blocks)
+        return self._writer.calls([(call.name, call.arguments) for call in message.calls], thought)
 
     def _results(self, at: int) -> int:
         """Render the group of results that starts at `at`; returns the index behind it."""
@@ -281,6 +292,7 @@ class _Projection:
                 broken_siblings=at > 0 and is_notice(self._conversation[at - 1], Notice.SIBLINGS),
                 decided=chosen,
                 language=self._language,
+                mode=self._writer.mode,
             )
         )
         self._say(Role.USER, f"{text}\n\n{way_on}" if way_on else text)
@@ -304,8 +316,9 @@ class _Projection:
         if not self._out and role is Role.ASSISTANT:
             self._out.append(ChatMessage(Role.USER, self._words["start"]))
         if self._out and self._out[-1].role is role:
-            before = self._out.pop()
-            text = f"{before.content}\n\n{text}"
+            before = self._out.pop().content
+            ours = role is Role.ASSISTANT
+            text = self._writer.joined(before, text) if ours else f"{before}\n\n{text}"
         self._out.append(ChatMessage(role, text))
 
 
@@ -344,7 +357,7 @@ class _Attachments:
 _NOT_SHOWN = ("redacted_thinking", "thinking", "reasoning", "refusal")
 
 
-def _headed(message: Message) -> str:
+def headed(message: Message) -> str:
     return f"{message.head}\n{message.text}" if message.head else message.text
 
 

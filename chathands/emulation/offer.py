@@ -16,16 +16,16 @@ from chathands.emulation.contract import (
     Unlisted,
     find_tools,
     in_order,
-    render_block,
     render_contract,
     render_tool,
 )
-from chathands.emulation.outcome import Language
+from chathands.emulation.outcome import Language, Mode
 from chathands.emulation.prompts import wording
 from chathands.emulation.shortlist import scores
 from chathands.emulation.signature import one_line
 from chathands.emulation.sizes import tokens
 from chathands.emulation.state import run_start
+from chathands.emulation.writing import WRITERS
 from chathands.limits import THOUGHT_BEFORE_BLOCK
 
 MAX_LOOKUPS = 2
@@ -64,11 +64,13 @@ class Offer:
         conversation: Conversation,
         budget: int | None,
         language: Language,
+        mode: Mode = "emulated",
     ) -> None:
         self._specs = tuple(specs)
         self._language: Language = language
+        self._mode: Mode = mode
         self._budget = budget or 0
-        self._words = wording(language)["lookup"]
+        self._words = wording(language, mode)["lookup"]
         taken = any(spec.name == FIND_TOOLS for spec in specs)
         chosen = None if budget is None else offered_tools(specs, conversation, budget, language)
         self.listed, unlisted = chosen or (None, None)
@@ -82,7 +84,7 @@ class Offer:
     @property
     def readable(self) -> tuple[ToolSpec, ...]:
         """What a reply may call: the declared tools, and the pseudo tool where it is offered."""
-        pseudo = find_tools(self._language, Unlisted(0))
+        pseudo = find_tools(self._language, self.unlisted or Unlisted(0), self._mode)
         return (*self._specs, pseudo) if self._finds else self._specs
 
     @property
@@ -132,9 +134,9 @@ class Offer:
 
     def exchange(self, text: str, lookups: Sequence[ToolCall]) -> tuple[Message, Message]:
         """A reply that only looks up, as history keeps it, and our answer to it."""
-        blocks = [render_block(call.name, call.arguments) for call in lookups]
         thought = text.strip()[:THOUGHT_BEFORE_BLOCK]
-        said = "\n".join([thought, *blocks] if thought else blocks)
+        calls = [(call.name, call.arguments) for call in lookups]
+        said = WRITERS[self._mode].calls(calls, thought)
         return Message.assistant(said, tag=Tag.NOTICE), self.answer(lookups)
 
     def answer(self, lookups: Sequence[ToolCall]) -> Message:

@@ -207,4 +207,8 @@ Outcome = Answer | Calls | Retry | GiveUp
 
 Commit = Literal["finish", "stream"]
 Mode = Literal["emulated", "structured", "native"]
+Enforcement = Literal["json_schema", "json_object", "prompt"]
+"""What makes a `structured` reply an object: a schema, JSON mode, or the words alone."""
+ThinkingStyle = Literal["none", "tags", "open"]
+"""How an upstream thinks in its text: not at all, in tags, or from the first character on."""
 Language = Literal["zh", "en"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from chathands.emulation.outcome import ChatMessage
+from chathands.conversation import canonical_json
+from chathands.emulation.outcome import ChatMessage, ModelRequest
 
 WIDE_TOKENS = 1.0
 NARROW_TOKENS = 0.3
@@ -23,4 +24,15 @@ def tokens(text: str) -> float:
 
 def request_tokens(messages: Iterable[ChatMessage]) -> float:
     """An upper guess of the tokens of a request."""
-    return sum(tokens(message.content) + MESSAGE_TOKENS for message in messages)
+    return sum(
+        tokens(message.content)
+        + (tokens(canonical_json(message.tool_calls)) if message.tool_calls else 0)
+        + MESSAGE_TOKENS
+        for message in messages
+    )
+
+
+def whole_request_tokens(request: ModelRequest) -> float:
+    """As `request_tokens`, with the tools that a template writes into the prompt."""
+    declared = tokens(canonical_json(request.tools)) if request.tools else 0
+    return request_tokens(request.messages) + declared

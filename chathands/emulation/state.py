@@ -21,7 +21,7 @@ from chathands.conversation import (
     ToolSpec,
     as_specs,
 )
-from chathands.emulation.outcome import Language
+from chathands.emulation.outcome import Language, Mode
 from chathands.emulation.prompts import wording
 
 Tools = Sequence[ToolSpec | Mapping[str, Any]]
@@ -137,9 +137,9 @@ def calls_of(conversation: Conversation) -> list[ToolCall]:
     return [call for message in conversation for call in message.calls]
 
 
-def notice(language: Language, kind: str, **values: Any) -> Message:
+def notice(language: Language, kind: str, mode: Mode = "emulated", **values: Any) -> Message:
     """One of our own remarks, with its words from the `notice` table."""
-    text = wording(language)["notice"][kind].format(**values)
+    text = wording(language, mode)["notice"][kind].format(**values)
     return Message(Role.USER, text, tag=Tag.NOTICE, notice=Notice(kind))
 
 
@@ -258,9 +258,11 @@ def effective_choice(
     return ToolChoice() if met or not specs else choice
 
 
-def siblings_notice(language: Language, told: Sequence[tuple[str, str]]) -> Message:
+def siblings_notice(
+    language: Language, told: Sequence[tuple[str, str]], mode: Mode = "emulated"
+) -> Message:
     """Answers calls that did not run beside one that did: name and reason of each."""
-    head = notice(language, Notice.SIBLINGS, count=len(told))
-    line = wording(language)["notice"]["sibling"]
+    head = notice(language, Notice.SIBLINGS, mode, count=len(told))
+    line = wording(language, mode)["notice"]["sibling"]
     lines = [line.format(name=name, detail=detail) for name, detail in told]
     return replace(head, text="\n".join([head.text, *lines]))

@@ -27,15 +27,15 @@ from chathands.conversation import (
     canonical_json,
 )
 from chathands.emulation.claims import has_results
-from chathands.emulation.contract import FIND_TOOLS, render_block
+from chathands.emulation.contract import FIND_TOOLS
 from chathands.emulation.corrections import correction, rule_for
 from chathands.emulation.decision_log import Decision, asked, decision, stance_row
 from chathands.emulation.doubt import Doubt
+from chathands.emulation.forms import Entries, Setting, form_of
 from chathands.emulation.gate import Gate
 from chathands.emulation.given import known_language, messages_in
-from chathands.emulation.history import derived_fence, project
+from chathands.emulation.history import derived_fence
 from chathands.emulation.marks import clean_call, without_marks, without_wrapping
-from chathands.emulation.native import NativeCalls
 from chathands.emulation.offer import Offer
 from chathands.emulation.outcome import (
     Answer,
@@ -45,24 +45,21 @@ from chathands.emulation.outcome import (
     Calls,
     ChatMessage,
     Commit,
+    Enforcement,
     Event,
     GiveUp,
     Language,
     Mode,
     ModelRequest,
-    NativeCall,
     Outcome,
     ParsedReply,
     Piece,
     Reason,
     Retracted,
     Retry,
-    Sign,
-    Text,
-    Thinking,
+    ThinkingStyle,
 )
 from chathands.emulation.review import OPTIONAL_REVIEWS, review_reply, unfilled, wants_a_form
-from chathands.emulation.scanner import Scanner
 from chathands.emulation.state import (
     State,
     calls_of,
@@ -92,8 +89,11 @@ class Turn:
     the optional reviews that are on; by default all but `ungrounded` under commit
     `finish`, none under `stream`. `fence` is the run's random token around results.
 
-    Raises ValueError for a mode that is not there yet, another language than zh and en, a tool
-    without a name, and a named tool that is not declared; TypeError for messages as dicts.
+    `mode` is how tools are offered; `enforcement` what `structured` asks of the upstream. Where
+    the upstream refuses a request for that, begin another turn with less on the same messages:
+    everything but the requests' form is the same. `thinking` is how the upstream thinks in its
+    text. Raises ValueError for another language than zh and en, a tool without a name, and a named
+    tool that is not declared; TypeError for messages as dicts.
     """
 
     def __init__(
@@ -103,24 +103,21 @@ class Turn:
         *,
         choice: str | ToolChoice = "auto",
         mode: Mode = "emulated",
+        enforcement: Enforcement = "json_schema",
         language: Language = "zh",
         commit: Commit = "finish",
         persona: str | None = None,
-        thinking: Literal["none", "tags", "open"] = "none",
+        thinking: ThinkingStyle = "none",
         reviews: frozenset[Reason] | None = None,
         max_corrections: int = MAX_CORRECTIONS,
         fence: str | None = None,
         withdraw: Literal["last_round", "deadline"] | None = None,
         contract_budget: int | None = None,
     ) -> None:
-        if mode != "emulated":
-            raise ValueError(f"mode {mode!r} is not available yet; use 'emulated'")
         self._given = messages_in(conversation)
         self._specs = declared_tools(self._given, tools)
         self._language: Language = known_language(language)
         self._streams = commit == "stream"
-        self._persona = persona
-        self._thinking: Literal["none", "tags", "open"] = thinking
         if reviews is None:
             reviews = frozenset() if self._streams else OPTIONAL_REVIEWS - {Reason.UNGROUNDED}
         self._reviews = reviews
@@ -131,7 +128,22 @@ class Turn:
             if withdraw
             else effective_choice(ToolChoice.of(choice), self._given, self._specs)
         )
-        self._offer = Offer(self._specs, self._given, contract_budget, language)
+        self._offer = Offer(self._specs, self._given, contract_budget, language, mode)
+        self._form = form_of(
+            mode,
+            Setting(
+                self._specs,
+                self._offer,
+                self._choice,
+                language,
+                persona,
+                self._fence,
+                thinking,
+                enforcement,
+                shows_forms=wants_a_form(question_of(self._given)),
+            ),
+        )
+        self._mode: Mode = self._form.writer.mode
         self._doubt = Doubt(self._specs, self._choice, reviews)
         self._transcript: list[Message] = []
         self.log: list[Decision] = []
@@ -151,7 +163,6 @@ class Turn:
             may_pass=self._may_pass,
             clean=lambda text: without_marks(text, self._fence),
         )
-        self._shows_forms = wants_a_form(question_of(self._given))
         self._begin_reply()
 
     # --- what the caller reads
@@ -180,29 +191,13 @@ class Turn:
 
     def request(self) -> ModelRequest:
         """The next request. It starts with the whole of the previous one."""
-        messages = project(
-            self._so_far,
-            self._specs,
-            language=self._language,
-            persona=self._persona,
-            fence=self._fence,
-            offered=self._offer.listed,
-            unlisted=self._offer.unlisted,
-        )
-        self._messages = messages
-        return ModelRequest(messages)
+        request = self._form.request(self._so_far)
+        self._messages = request.messages
+        return request
 
     def feed(self, piece: Piece) -> list[Event]:
         """Take a piece of the reply; what may leave now comes back (nothing under `finish`)."""
-        if isinstance(piece, Thinking):
-            self._thought += piece.text
-            return []
-        if isinstance(piece, NativeCall):
-            self._native.add(piece)
-            return []
-        assert isinstance(piece, Text)
-        self._raw.append(piece.text)
-        return self._pass_on(self._scanner.read(piece.text))
+        return self._pass_on(self._reading.feed(piece))
 
     def finish(self, finish_reason: str | None = None, *, may_retry: bool = True) -> Outcome:
         """The reply is whole. After a Retry, send `request()` again and feed the next reply.
@@ -212,13 +207,9 @@ class Turn:
         if self._ended:
             raise RuntimeError("this turn has ended")
         self._tail = []
-        events: list[Event | Sign] = []
-        for block in self._native.blocks():
-            self._raw.append(block)
-            events += self._scanner.read(block)
-        last, parsed = self._scanner.end(finish_reason)
-        self._tail += self._pass_on([*events, *last])
-        if self._scanner.retracted and not self._gate.reply_opened:
+        entries, parsed = self._reading.end(finish_reason)
+        self._tail += self._pass_on(entries)
+        if self._reading.retracted and not self._gate.reply_opened:
             self._gate.hold_instead(parsed.text)
         parsed = read = self._cleaned(parsed)
         asked_with = asked(self._so_far, self._offer.shown, self._choice, self._messages)
@@ -244,7 +235,7 @@ class Turn:
                 read,
                 asked_with,
                 stance=stance_row(parsed.text, self._specs, self._given),
-                characters=sum(len(piece) for piece in self._raw),
+                characters=len(self._reading.raw),
                 held=self._gate.most_held,
                 correction=self._corrections,
                 firmness=self._asked[outcome.reason] if isinstance(outcome, Retry) else 0,
@@ -269,27 +260,20 @@ class Turn:
             return
         if self._given and is_notice(self._given[-1], kind):
             return
-        said = notice(self._language, kind, name=self._choice.name)
+        said = notice(self._language, kind, self._mode, name=self._choice.name)
         self._transcript.append(self._offer.with_listing(said, self._choice.name))
 
     def _begin_reply(self, *, goes_on: bool = False) -> None:
         earlier = calls_of(self._given)
-        self._scanner = Scanner(
-            self._offer.readable,
-            position=len(earlier),
-            taken={call.id for call in earlier},
-            thinking=self._thinking,
-            language=self._language,
-            strangers=not self._shows_forms,
+        self._reading = self._form.reading(
+            position=len(earlier), taken={call.id for call in earlier}
         )
-        self._raw: list[str] = []
-        self._native = NativeCalls()
-        self._thought = self._plan = ""
+        self._plan = ""
         self._gate.next_reply(goes_on=goes_on)
 
     # --- reading
 
-    def _pass_on(self, entries: Sequence[Event | Sign]) -> list[Event]:
+    def _pass_on(self, entries: Entries) -> list[Event]:
         if not self._streams:
             return []
         out: list[Event] = []
@@ -306,11 +290,10 @@ class Turn:
         return out
 
     def _cleaned(self, parsed: ParsedReply) -> ParsedReply:
-        thought = self._thought + parsed.thought
-        self._plan = without_marks(parsed.plan, self._fence)
+        self._plan = without_marks(self._reading.plan or parsed.plan, self._fence)
         calls = tuple(clean_call(call, self._fence) for call in parsed.calls)
         text = without_wrapping(without_marks(parsed.text, self._fence).strip())
-        return replace(parsed, text=text, calls=calls, thought=thought)
+        return replace(parsed, text=text, calls=calls)
 
     # --- judging
 
@@ -329,7 +312,7 @@ class Turn:
         return Retry(Reason.SELECTION, self._offer.query_of(lookups), FIND_TOOLS)
 
     def _retry_or_end(self, retry: Retry, parsed: ParsedReply, *, may_retry: bool) -> Outcome:
-        raw = "".join(self._raw).strip()
+        raw = self._reading.raw.strip()
         calls = tuple(canonical_json([call.name, dict(call.arguments)]) for call in parsed.calls)
         first = not self._corrections
         again = not first and (
@@ -344,7 +327,7 @@ class Turn:
         return self._end(retry, raw, parsed, again=again)
 
     def _reject(self, retry: Retry, raw: str, parsed: ParsedReply) -> None:
-        block = "\n".join(render_block(call.name, call.arguments) for call in parsed.calls)
+        calls = [(call.name, call.arguments) for call in parsed.calls]
         text = correction(
             retry,
             self._state,
@@ -352,7 +335,8 @@ class Turn:
             specs=self._specs,
             language=self._language,
             forced=self._choice.name,
-            block=block,
+            block=self._form.writer.calls(calls),
+            mode=self._mode,
         )
         said = Message.user(text, tag=Tag.CORRECTION)
         self._transcript.append(Message.assistant(raw, tag=Tag.REJECTED))
@@ -394,5 +378,5 @@ class Turn:
         self._transcript += self._offer.beside(calls, lookups)
         if isinstance(outcome, Calls) and outcome.broken:
             told = [(b.name or "?", b.detail or b.reason.value) for b in outcome.broken]
-            self._transcript.append(siblings_notice(self._language, told))
+            self._transcript.append(siblings_notice(self._language, told, self._mode))
         return outcome

@@ -80,10 +80,13 @@ def request_body(
 
 def _wire_message(message: ChatMessage) -> dict[str, Any]:
     source = message.source
-    if source is not None and (source.images or source.parts or source.extra):
-        return message_to_openai(source)
-    wire: dict[str, Any] = {"role": str(message.role), "content": message.content}
+    held = source.result or source if source is not None else None
+    if source is not None and held is not None and (held.images or held.parts or held.extra):
+        wire = message_to_openai(source)
+    else:
+        wire = {"role": str(message.role), "content": message.content}
     if message.tool_calls:
+        wire["content"] = wire["content"] or None
         wire["tool_calls"] = [dict(call) for call in message.tool_calls]
     if message.tool_call_id is not None:
         wire["tool_call_id"] = message.tool_call_id

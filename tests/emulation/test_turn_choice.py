@@ -83,12 +83,6 @@ def test_a_chosen_tool_must_be_declared():
         Turn(QUESTION, TOOLS, choice=ToolChoice("named", "nope"))
 
 
-@pytest.mark.parametrize("mode", ["structured", "native"])
-def test_modes_that_are_not_there_say_so(mode):
-    with pytest.raises(ValueError, match="not available yet"):
-        Turn(QUESTION, TOOLS, mode=mode)
-
-
 # --- tools that are not given
 
 

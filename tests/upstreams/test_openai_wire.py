@@ -285,7 +285,7 @@ def test_what_a_request_has_is_sent():
     assert body == {
         "model": "m",
         "messages": [
-            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
             {"role": "tool", "content": "42", "tool_call_id": "c1"},
         ],
         "stream": True,

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from chathands.emulation.outcome import Language
+from chathands.emulation.outcome import Language, Mode
+
+_LAID_OVER: Mapping[Mode, tuple[str, ...]] = {
+    "emulated": (),
+    "structured": ("called", "structured"),
+    "native": ("called", "native"),
+}
+"""Tables whose entries replace those of the same path, later ones before earlier ones."""
 
 
 @cache
@@ -17,6 +25,19 @@ def load(name: str) -> dict[str, Any]:
     return tomllib.loads(text)
 
 
-def wording(language: Language) -> dict[str, Any]:
-    """Everything we say to a model in `language`."""
-    return load(f"wording_{language}")
+@cache
+def wording(language: Language, mode: Mode = "emulated") -> dict[str, Any]:
+    """Everything we say to a model in `language`, as it is said in `mode`."""
+    words = load(f"wording_{language}")
+    for table in _LAID_OVER[mode]:
+        words = _laid_over(words, words[table])
+    return words
+
+
+def _laid_over(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    out = dict(base)
+    for key, value in over.items():
+        known = out.get(key)
+        both = isinstance(known, dict) and isinstance(value, dict)
+        out[key] = _laid_over(known, value) if both else value  # type: ignore[arg-type]
+    return out
