@@ -50,15 +50,22 @@ class UpstreamError(ChatHandsError):
     """A model endpoint did not give a usable reply.
 
     `nothing_received` tells whether no byte of an answer came: only then may the call be repeated.
+    `status` is the HTTP status that said it, if one did.
     """
 
     default_sentence = "模型暂时没有给出可用的回答，请稍后再试。"
 
     def __init__(
-        self, detail: str = "", *, sentence: str | None = None, nothing_received: bool = False
+        self,
+        detail: str = "",
+        *,
+        sentence: str | None = None,
+        nothing_received: bool = False,
+        status: int | None = None,
     ) -> None:
         super().__init__(detail, sentence=sentence)
         self.nothing_received = nothing_received
+        self.status = status
 
 
 class UpstreamUnreachable(UpstreamError):

@@ -37,6 +37,7 @@ class ModelSettings(_Section):
     api_key: SecretStr | None = None
     name: str | None = None
     mode: Literal["auto", "emulated", "structured", "native"] = "auto"
+    """auto: what `chathands doctor model` measured, else emulated."""
     temperature: float | None = Field(default=None, ge=0, le=2)
     """None: 0.1, and 0 for the local model."""
     max_tokens: int | None = Field(default=None, ge=16)
@@ -45,13 +46,6 @@ class ModelSettings(_Section):
     """Tokens. 8192 is what the local model is started with and what small hosted models have."""
     language: Literal["zh", "en"] = "zh"
     """Language of the contract."""
-
-    @field_validator("mode")
-    @classmethod
-    def _a_mode_that_exists(cls, value: str) -> str:
-        if value in ("structured", "native"):
-            raise ValueError(f"{value} 还不支持，请写 auto 或 emulated")
-        return value
 
     @field_validator("base_url")
     @classmethod

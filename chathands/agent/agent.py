@@ -43,11 +43,9 @@ from chathands.toolbox import (
 )
 from chathands.toolbox.audit import Unfinished
 from chathands.upstreams.base import Upstream
+from chathands.upstreams.ways import mode_line, ways_of
 
 _log = logging.getLogger(__name__)
-
-MODE = "emulated"
-"""How tools are offered; the other modes are there in the types only."""
 
 CANCELLED_KEPT = 256
 """Replies of cancelled runs that wait to be asked for."""
@@ -87,6 +85,7 @@ class Agent:
         self._policy = policy
         self._wall = wall
         self._no_model: ChatHandsError | None = None
+        self._ways = ways_of(settings)
         self._runner: Runner | None = None
         self.model = ""
         """The model's name; empty when there is none."""
@@ -97,9 +96,9 @@ class Agent:
             self._no_model = upstream
         else:
             model = upstream
-            self._runner = Runner(upstream, executor, settings)
+            self._runner = Runner(upstream, executor, settings, self._ways)
             self.model, self.local = upstream.name, upstream.local
-        self._opening = Opening(registry, store, settings, policy, model)
+        self._opening = Opening(registry, store, settings, policy, model, self._ways)
         self._locks = KeyedLocks()
         self._cancelled: OrderedDict[str, str] = OrderedDict()
         self._waiting_traces: dict[str, RunTrace] = {}
@@ -111,7 +110,8 @@ class Agent:
         return AgentFacts(
             model=self.model,
             local=self.local,
-            mode=MODE,
+            mode=self._ways.way.mode,
+            mode_line=mode_line(self._settings, self._ways),
             seconds=self._opening.seconds,
             tools=tuple(self._registry.current.specs),
             load_errors=self._load_errors,

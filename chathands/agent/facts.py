@@ -13,6 +13,9 @@ class AgentFacts:
     """Empty: none can be used, `no_model` says why."""
     local: bool
     mode: str
+    """In which tools are offered now."""
+    mode_line: str
+    """The same for people: what is configured, what that means, and why."""
     seconds: float
     """What a run is given."""
     tools: tuple[str, ...]

@@ -23,6 +23,7 @@ from chathands.settings import Settings
 from chathands.store import Store, SuspendedRow
 from chathands.toolbox import Caller, FileRoots, Policy, Registry, RunScope
 from chathands.upstreams.base import Upstream
+from chathands.upstreams.ways import Ways
 
 _log = logging.getLogger(__name__)
 
@@ -40,11 +41,13 @@ class Opening:
         settings: Settings,
         policy: Policy,
         upstream: Upstream | None,
+        ways: Ways,
     ) -> None:
         self._registry = registry
         self._store = store
         self._settings = settings
         self._policy = policy
+        self._ways = ways
         self._model = upstream.name if upstream else ""
         self._contract_budget = int(upstream.context * CONTRACT_SHARE) if upstream else None
         self.seconds = run_seconds(settings, local=upstream is not None and upstream.local)
@@ -181,4 +184,4 @@ class Opening:
             fence=fence,
             persona=persona(language),
             contract_budget=self._contract_budget,
-        )
+        ).asked(self._ways.way)

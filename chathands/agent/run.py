@@ -14,7 +14,7 @@ from chathands.agent.deadline import Deadline
 from chathands.agent.events import Corrected, OnEvent, Question, RoundStarted, Withdrawn, tell
 from chathands.agent.trace import RunTrace, TurnTrace
 from chathands.agent.turns import AUTO, TurnSetup, Withdraw
-from chathands.agent.verdict import CANCELLED_ERROR, DEADLINE_ERROR, WITHDRAWN_NOTE
+from chathands.agent.verdict import CANCELLED_ERROR, DEADLINE_ERROR, WEAKER_NOTE, WITHDRAWN_NOTE
 from chathands.conversation import Message, Status, ToolCall, ToolChoice, ToolSpec
 from chathands.emulation import Answer, Calls, GiveUp, Retry, Turn
 from chathands.emulation.outcome import ModelRequest, Reason, Text
@@ -23,6 +23,7 @@ from chathands.limits import REPLY_CAP
 from chathands.settings import Settings
 from chathands.toolbox import Batch, CallFinished, CallStarted, Decision, Executor, RunScope
 from chathands.upstreams.base import ModelStream, Upstream, Usage
+from chathands.upstreams.ways import Way, Ways
 
 _log = logging.getLogger(__name__)
 
@@ -139,6 +140,14 @@ class Resumption:
     """Why the call does not run, one sentence; None: it was granted."""
 
 
+class _NotTaken(Exception):
+    """The upstream does not take what this way of asking puts into a request."""
+
+    def __init__(self, weaker: Way) -> None:
+        super().__init__()
+        self.weaker = weaker
+
+
 class _Reserve(Exception):
     """The reserve began while the model was being asked."""
 
@@ -146,8 +155,11 @@ class _Reserve(Exception):
 class Runner:
     """Drives runs. Holds nothing of any of them."""
 
-    def __init__(self, upstream: Upstream, executor: Executor, settings: Settings) -> None:
+    def __init__(
+        self, upstream: Upstream, executor: Executor, settings: Settings, ways: Ways
+    ) -> None:
         self._upstream = upstream
+        self._ways = ways
         self._executor = executor
         self._max_rounds = settings.max_rounds
         self._prompt_limit = budget.prompt_limit(upstream.context, settings.model.max_tokens)
@@ -243,17 +255,23 @@ class Runner:
                 self._withdraw(run, "deadline")
             turn, request = self._turn(run)
             log = run.trace.turn(run.round, run.turn_setup, run.conversation, run.tools)
+            repeat = False
             try:
                 outcome, reader = await self._ask(run, turn, request, log)
             except _Reserve:
                 self._withdraw(run, "deadline")
+                continue
+            except _NotTaken as refused:
+                run.trace.note(WEAKER_NOTE, f"{run.setup.way} → {refused.weaker}")
+                run.setup, repeat = run.setup.asked(refused.weaker), True
                 continue
             except UpstreamError as error:
                 _log.warning("run %s: %s: %s", run.run_id, type(error).__name__, error)
                 return Fault(error.sentence)
             finally:
                 run.conversation.extend(turn.transcript)
-                run.choice = AUTO
+                if not repeat:
+                    run.choice = AUTO
             if not isinstance(outcome, GiveUp):
                 return outcome
             if given_up is not None or reader is None or run.withdrawn is not None:
@@ -264,7 +282,7 @@ class Runner:
         """The next turn and its first request, which fits the model's context."""
         turn = run.turn_setup.build(run.conversation, run.tools)
         request = turn.request()
-        excess = budget.request_tokens(request.messages) - self._prompt_limit
+        excess = budget.whole_request_tokens(request) - self._prompt_limit
         if excess <= 0:
             return turn, request
         # Down to half, so that it happens once: each time costs the whole prompt cache.
@@ -329,6 +347,9 @@ class Runner:
             raise _Reserve from error
         except UpstreamError as error:
             log.ended(error=f"{type(error).__name__}: {error}")
+            weaker = self._ways.after(error, request, run.setup.way)
+            if weaker is not None:
+                raise _NotTaken(weaker) from error
             raise
         except asyncio.CancelledError:
             log.ended(error=CANCELLED_ERROR)
@@ -338,6 +359,7 @@ class Runner:
                 async with asyncio.timeout(CLOSING_SECONDS):
                     await stream.aclose()
         log.ended(finish_reason=finish_reason, usage=usage)
+        self._ways.accepted(run.setup.way)
         return finish_reason
 
 

@@ -161,7 +161,7 @@ class RunTrace:
         row: dict[str, Any] = {
             "at": self.now(),
             "same": same,
-            "messages": [_message_row(message) for message in request.messages[same:]],
+            "messages": [message_row(message) for message in request.messages[same:]],
             "pieces": [],
         }
         for name in REQUEST_EXTRAS:
@@ -210,7 +210,8 @@ class TurnTrace:
         self._step["log"] = [codec.plain(entry) for entry in log]
 
 
-def _message_row(message: ChatMessage) -> dict[str, Any]:
+def message_row(message: ChatMessage) -> dict[str, Any]:
+    """A message of a request, JSON-safe."""
     row: dict[str, Any] = {"role": str(message.role), "content": message.content}
     if message.tool_calls:
         row["tool_calls"] = codec.plain(message.tool_calls)

@@ -18,10 +18,11 @@ from chathands.agent.trace_reading import RequestNumbers
 from chathands.agent.verdict import turned_down
 from chathands.conversation import ToolSpec
 from chathands.emulation import parse_reply
-from chathands.emulation.native import NativeCalls
-from chathands.emulation.outcome import NativeCall, ParsedReply, Reason, Text
+from chathands.emulation.native import NativeCalls, declared_name
+from chathands.emulation.outcome import Mode, NativeCall, ParsedReply, Reason, Text
 from chathands.emulation.refusal import UNDONE, Stance
 from chathands.emulation.review import OPTIONAL_REVIEWS, review_reply, stance_in
+from chathands.emulation.structured import translated
 from chathands.errors import ChatHandsError
 from chathands.store import codec
 
@@ -72,17 +73,23 @@ class Recorded:
     """As stored; what the turn was given, without its own corrections."""
     choice: str
     """As `ToolChoice.of` reads it."""
+    mode: Mode = "emulated"
 
     @property
     def raw(self) -> str:
-        """What the turn read: the text, and behind it native calls as blocks."""
+        """What the turn read: the text, and behind it native calls as blocks; an object of the mode
+        `structured` as the contract's text."""
         native, parts = NativeCalls(), []
         for piece in pieces_from_rows(self.row["pieces"]):
             if isinstance(piece, Text):
                 parts.append(piece.text)
             elif isinstance(piece, NativeCall):
                 native.add(piece)
-        return "".join([*parts, *native.blocks()])
+        said = "".join(parts)
+        if self.mode == "structured" and (read := translated(said, self.tools)) is not None:
+            said = read.text
+        declared = declared_name(tool.name for tool in self.tools)
+        return "".join([said, *native.blocks(declared)])
 
     @property
     def outcome(self) -> Mapping[str, Any]:
@@ -183,7 +190,8 @@ def _recorded(trace: Mapping[str, Any]) -> Iterator[Recorded]:
         for row in step["requests"]:
             number = numbers.next(step["round"])
             if row["pieces"] or row.get("outcome"):
-                yield Recorded(step["round"], number, row, tools, conversation, choice)
+                mode = step["setup"].get("mode", "emulated")
+                yield Recorded(step["round"], number, row, tools, conversation, choice, mode)
 
 
 def _chosen(replies: list[Recorded], round_number: int | None, reply: int | None) -> Recorded:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from chathands.agent.trace import REQUEST_EXTRAS, outcome_to_row, pieces_from_rows
+from chathands.agent.trace import REQUEST_EXTRAS, message_row, outcome_to_row, pieces_from_rows
 from chathands.agent.turns import TurnSetup
 from chathands.store import codec
 
@@ -160,10 +160,7 @@ def replay(trace: Mapping[str, Any]) -> Replay:
             where = f"第 {step['round']} 轮请求 {numbers.next(step['round'])}"
             stored = [*before[: row["same"]], *row["messages"]]
             before = stored
-            sent = [
-                {"role": str(message.role), "content": message.content}
-                for message in turn.request().messages
-            ]
+            sent = [message_row(message) for message in turn.request().messages]
             differences += _message_differences(where, stored, sent)
             if "outcome" not in row:
                 break
@@ -192,5 +189,5 @@ def _message_differences(
     if len(stored) != len(sent):
         yield f"{where}：当时 {len(stored)} 条消息，现在 {len(sent)} 条"
     for at, (then, now) in enumerate(zip(stored, sent, strict=False)):
-        if then["role"] != now["role"] or then["content"] != now["content"]:
+        if _json(dict(then)) != _json(now):
             yield f"{where}：第 {at + 1} 条消息不同"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from chathands.conversation import Message, ToolChoice, ToolSpec
 from chathands.emulation import Turn
-from chathands.emulation.outcome import Language, Mode
+from chathands.emulation.outcome import Enforcement, Language, Mode, ThinkingStyle
+from chathands.upstreams.ways import Way
 
 AUTO = ToolChoice()
 
@@ -22,6 +23,8 @@ class TurnSetup:
     language: Language
     fence: str
     mode: Mode = "emulated"
+    enforcement: Enforcement = "json_schema"
+    thinking: ThinkingStyle = "none"
     persona: str | None = None
     choice: ToolChoice = AUTO
     withdraw: Withdraw | None = None
@@ -33,6 +36,8 @@ class TurnSetup:
             tools,
             choice=self.choice,
             mode=self.mode,
+            enforcement=self.enforcement,
+            thinking=self.thinking,
             language=self.language,
             commit="finish",
             persona=self.persona,
@@ -41,11 +46,21 @@ class TurnSetup:
             contract_budget=self.contract_budget,
         )
 
+    @property
+    def way(self) -> Way:
+        return Way(self.mode, self.enforcement, self.thinking)
+
+    def asked(self, way: Way) -> TurnSetup:
+        """The same, asked in another way."""
+        return replace(self, mode=way.mode, enforcement=way.enforcement, thinking=way.thinking)
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "language": self.language,
             "fence": self.fence,
             "mode": self.mode,
+            "enforcement": self.enforcement,
+            "thinking": self.thinking,
             "persona": self.persona,
             "choice": [self.choice.kind, self.choice.name],
             "withdraw": self.withdraw,
@@ -59,9 +74,11 @@ class TurnSetup:
             language=row["language"],
             fence=row["fence"],
             mode=row["mode"],
+            # Traces and suspended runs from before there were these have none.
+            enforcement=row.get("enforcement", "json_schema"),
+            thinking=row.get("thinking", "none"),
             persona=row["persona"],
             choice=ToolChoice(kind, name),
             withdraw=row["withdraw"],
-            # Traces and suspended runs from before there was one have none.
             contract_budget=row.get("contract_budget"),
         )

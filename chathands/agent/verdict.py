@@ -29,6 +29,8 @@ STATE_NOTE, NO_MODEL_NOTE = "state", "upstream"
 """Notes that name the layer to blame, with the detail of an error."""
 YES_NOTE, WITHDRAWN_NOTE, CUT_NOTE = "已确认", "收回工具", "被打断"
 """Notes that the verdict reads; the run and the agent write them."""
+WEAKER_NOTE = "换一种方式再问"
+"""The upstream refused what the mode puts into a request."""
 
 _CUT_SHORT = ("length", "max_tokens", "content_filter")
 """Finish reasons that say the upstream ended the reply, not the model."""

@@ -45,11 +45,14 @@ async def _serve(settings: Settings, host: str, port: int) -> None:
 
     from chathands.server import create_app
     from chathands.upstreams.build import build_upstream
+    from chathands.upstreams.ways import mode_line, ways_of
 
     upstream = await build_upstream(settings)
     try:
-        app = create_app(upstream, tokens=settings.api.tokens)
-        typer.echo(f"网关：http://{host}:{port}/v1 → {upstream.name}")
+        ways = ways_of(settings)
+        app = create_app(upstream, tokens=settings.api.tokens, ways=ways)
+        mode = mode_line(settings, ways)
+        typer.echo(f"网关：http://{host}:{port}/v1 → {upstream.name}，模式 {mode}")
         config = uvicorn.Config(
             app, host, port, log_level="warning", access_log=False,
             timeout_graceful_shutdown=LEAVING_SECONDS,

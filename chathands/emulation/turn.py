@@ -185,6 +185,11 @@ class Turn:
         return self._gate.text
 
     @property
+    def streams(self) -> bool:
+        """Whether the commit rule is `stream`."""
+        return self._streams
+
+    @property
     def state(self) -> State:
         """Where the conversation stood when this turn began."""
         return self._state

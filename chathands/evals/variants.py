@@ -277,6 +277,10 @@ VARIANTS: dict[str, Variant] = {
     v.name: v
     for v in (
         turn_variant("emulated"),
+        turn_variant("structured", mode="structured"),
+        turn_variant("structured-object", mode="structured", enforcement="json_object"),
+        turn_variant("structured-prompt", mode="structured", enforcement="prompt"),
+        turn_variant("native", mode="native"),
         _style_variant("naive", NAIVE),
         _style_variant("json-only", JSON_ONLY),
         _style_variant("json-only-tolerant", _tolerantly(JSON_ONLY)),
@@ -284,5 +288,6 @@ VARIANTS: dict[str, Variant] = {
         _style_variant("trigger-xml-tolerant", _tolerantly(TRIGGER)),
     )
 }
-"""By name. `naive` is the first thing people write; `json-only` and `trigger-xml` are styles that
+"""By name. The engine's modes first; `structured-object` and `-prompt` ask less of the upstream.
+`naive` is the first thing people write; `json-only` and `trigger-xml` are styles that
 public gateways use; `-tolerant` is their prompt with our reading."""

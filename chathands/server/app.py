@@ -17,6 +17,7 @@ from chathands.protocols.openai import error_body, to_json
 from chathands.server.gateway import Exchange, Refused, read_body
 from chathands.settings import ApiToken
 from chathands.upstreams.base import Upstream
+from chathands.upstreams.ways import Ways
 
 BODY_CAP = 8 * 1024 * 1024
 """Bytes of a request; a full 200k-token conversation is about 1 MB, pictures travel as URLs."""
@@ -33,14 +34,16 @@ def create_app(
     *,
     tokens: Mapping[str, ApiToken] | None = None,
     seconds: float = REQUEST_SECONDS,
+    ways: Ways | None = None,
 ) -> FastAPI:
-    """The gateway over one upstream.
+    """The gateway over one upstream, asked in one of its `ways` (None: emulated).
 
     Without `tokens` any key is accepted: the caller must then bind to loopback only.
     """
     app = FastAPI(title="ChatHands", docs_url=None, redoc_url=None, openapi_url=None)
     started = int(time.time())
 
+    asked = ways or Ways()
     recent: dict[str, deque[float]] = {}
 
     def check_token(request: Request, *, counts: bool = False) -> None:
@@ -100,7 +103,7 @@ def create_app(
     @app.post("/v1/chat/completions")
     async def chat_completions(request: Request) -> Response:
         check_token(request, counts=True)
-        exchange = Exchange(read_body(await read(request)), upstream, seconds)
+        exchange = Exchange(read_body(await read(request)), upstream, seconds, ways=asked)
         if exchange.request.stream:
             return StreamingResponse(exchange.stream(), media_type="text/event-stream")
         reply = await _while_connected(request, exchange.complete())

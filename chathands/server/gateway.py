@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from chathands.conversation import ToolCall
+from chathands.conversation import Message, ToolCall
 from chathands.emulation import (
     Answer,
     Calls,
@@ -26,7 +26,8 @@ from chathands.emulation import (
 from chathands.errors import UpstreamAuthError, UpstreamBusy, UpstreamError, UpstreamTimeout
 from chathands.limits import CONTRACT_SHARE
 from chathands.protocols.openai import ChatRequest, ChunkEncoder, completion, error_body
-from chathands.upstreams.base import Upstream, Usage
+from chathands.upstreams.base import ModelStream, Upstream, Usage
+from chathands.upstreams.ways import Way, Ways
 
 
 class Refused(Exception):
@@ -59,11 +60,18 @@ class Exchange:
     seconds: float
     """For everything together, corrections included."""
     language: Language = "en"
+    ways: Ways = field(default_factory=Ways)
+    """In which mode the upstream is asked; emulated unless the settings or a measurement say so."""
     id: str = field(default_factory=lambda: f"chatcmpl-{secrets.token_hex(12)}")
     created: int = field(default_factory=lambda: int(time.time()))
+    _way: Way = field(init=False)
+    _request: ModelRequest | None = field(default=None, init=False)
     _started: float = field(default_factory=time.monotonic, init=False)
     _usage: Usage | None = field(default=None, init=False)
     _finish_reason: str | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._way = self.ways.way
 
     async def complete(self) -> dict[str, Any]:
         """The whole reply. Raises Refused."""
@@ -72,7 +80,11 @@ class Exchange:
             try:
                 await self._feed(turn)
             except UpstreamError as error:
-                raise upstream_refusal(error) from error
+                weaker = self._weaker(error, turn)
+                if weaker is None:
+                    raise upstream_refusal(error) from error
+                turn = weaker
+                continue
             outcome = turn.finish(self._finish_reason, may_retry=self._may_retry())
             if not isinstance(outcome, Retry):
                 break
@@ -94,8 +106,15 @@ class Exchange:
         yield encoder.start()
         try:
             while True:
-                async for line in self._stream_events(turn, encoder):
-                    yield line
+                try:
+                    async for line in self._stream_events(turn, encoder):
+                        yield line
+                except UpstreamError as error:
+                    weaker = self._weaker(error, turn)
+                    if weaker is None:
+                        raise
+                    turn = weaker
+                    continue
                 outcome = turn.finish(self._finish_reason, may_retry=self._may_retry())
                 for event in turn.tail:
                     yield _encoded(event, encoder)
@@ -120,7 +139,7 @@ class Exchange:
                     yield _encoded(event, encoder)
         finally:
             await stream.aclose()
-        self._finish_reason, self._usage = stream.finish_reason, stream.usage
+        self._heard(stream)
 
     async def _feed(self, turn: Turn) -> None:
         stream = self.upstream.stream(self._model_request(turn), timeout=self._left())
@@ -129,7 +148,21 @@ class Exchange:
                 turn.feed(piece)
         finally:
             await stream.aclose()
+        self._heard(stream)
+
+    def _heard(self, stream: ModelStream) -> None:
         self._finish_reason, self._usage = stream.finish_reason, stream.usage
+        self.ways.accepted(self._way)
+
+    def _weaker(self, error: UpstreamError, turn: Turn) -> Turn | None:
+        """A turn that asks less of an upstream which has refused the last request for what it
+        carries; None where that is no help, or something has left."""
+        assert self._request is not None
+        weaker = self.ways.after(error, self._request, self._way)
+        if weaker is None or turn.sent:
+            return None
+        self._way = weaker
+        return self._turn("stream" if turn.streams else "finish", turn.transcript)
 
     def _left(self) -> float:
         return max(self.seconds - (time.monotonic() - self._started), 1.0)
@@ -138,11 +171,14 @@ class Exchange:
         """A correction takes about as long as the reply before it."""
         return time.monotonic() - self._started < self.seconds / 2
 
-    def _turn(self, commit: Commit) -> Turn:
+    def _turn(self, commit: Commit, transcript: Sequence[Message] = ()) -> Turn:
         return Turn(
-            self.request.conversation(),
+            [*self.request.conversation(), *transcript],
             self.request.specs,
             choice=self.request.choice,
+            mode=self._way.mode,
+            enforcement=self._way.enforcement,
+            thinking=self._way.thinking,
             language=self.language,
             commit=commit,
             reviews=frozenset(),  # a client's tools and figures are the client's to judge
@@ -151,14 +187,16 @@ class Exchange:
 
     def _model_request(self, turn: Turn) -> ModelRequest:
         request = turn.request()
-        # With tools the reply is our contract's; a JSON mode would forbid its fences.
-        wanted = None if self.request.tools else self.request.response_format
-        return replace(
+        # With tools the reply is the mode's; a client's JSON mode would forbid its fences.
+        ours = bool(self.request.tools) or request.tools or request.response_format
+        wanted = request.response_format if ours else self.request.response_format
+        self._request = request = replace(
             request,
             stop=self.request.stops,
             sampling=self.request.sampling,
             response_format=wanted,
         )
+        return request
 
     def _settle(self, outcome: Outcome) -> tuple[str, tuple[ToolCall, ...]]:
         """Text and calls that leave. Raises Refused where a call was owed and none came."""

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from chathands.errors import ConfigError
 from chathands.settings import Settings
 from chathands.upstreams.base import Upstream
+from chathands.upstreams.ways import UNNAMED, mode_line
 from chathands.upstreams.weights import (
     DEFAULT,
     Report,
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 REMOTE_TEMPERATURE = 0.1
 LOCAL_TEMPERATURE = 0.0
 MAX_TOKENS = 1024
-UNNAMED = "default"
-"""Sent as the model's name when none is set: servers with a single model accept any."""
 LOG_NAME = "local_model.log"
 
 _NO_MODEL = (
@@ -99,7 +98,7 @@ def cache_dir(settings: Settings) -> Path:
 
 def describe(settings: Settings) -> str:
     """Model, place and mode in one short line for start banners; starts and fetches nothing."""
-    model = settings.model
+    model, mode = settings.model, mode_line(settings)
     if model.base_url is None:
         try:
             weights = local_weights(settings)
@@ -110,7 +109,7 @@ def describe(settings: Settings) -> str:
         here = present(weights, cache_dir(settings)) is not None
         size = f"首次使用要下载 {weights.size / 1e9:.1f} GB"
         where = "本地" if here else f"本地，{size}"
-        return f"{weights.name}（{where}，模式 {model.mode}，上下文 {model.context}）"
+        return f"{weights.name}（{where}，模式 {mode}，上下文 {model.context}）"
     host = urlsplit(model.base_url).hostname or "?"
     name = model.name or f"{UNNAMED}，没有设置 CHATHANDS__MODEL__NAME"
-    return f"{name}（{host}，模式 {model.mode}，上下文 {model.context}）"
+    return f"{name}（{host}，模式 {mode}，上下文 {model.context}）"

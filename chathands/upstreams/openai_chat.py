@@ -322,7 +322,12 @@ class ChatStream:
         text = self._upstream.redact(str(error))
         if text == str(error):
             return error
-        return type(error)(text, sentence=error.sentence, nothing_received=error.nothing_received)
+        return type(error)(
+            text,
+            sentence=error.sentence,
+            nothing_received=error.nothing_received,
+            status=error.status,
+        )
 
 
 def _chat_url(base_url: str) -> httpx.URL:

@@ -79,6 +79,7 @@ def request_body(
 
 
 def _wire_message(message: ChatMessage) -> dict[str, Any]:
+    wire: dict[str, Any]
     source = message.source
     held = source.result or source if source is not None else None
     if source is not None and held is not None and (held.images or held.parts or held.extra):
@@ -105,7 +106,12 @@ def error_for_status(status: int, detail: str, *, nothing_received: bool = True)
         else:
             kind = UpstreamGarbage
             sentence = _MOVED if 300 <= status < 400 else None
-    return kind(f"HTTP {status}: {detail}", sentence=sentence, nothing_received=nothing_received)
+    return kind(
+        f"HTTP {status}: {detail}",
+        sentence=sentence,
+        nothing_received=nothing_received,
+        status=status,
+    )
 
 
 class ReplyBody:

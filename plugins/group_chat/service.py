@@ -39,7 +39,6 @@ class Service:
             log_progress(progress)
 
         log_progress = _ProgressLog()
-        self._mode = settings.model.mode
         self.chat = GroupChat(settings, self._line, self._engine)
         self._farewell = Farewell(self.chat.say_goodbye)
         self._farewell.install()
@@ -55,7 +54,7 @@ class Service:
             await self._engine.stop()
 
     async def _ready(self, agent: Agent) -> None:
-        for level, text in _agent_lines(agent.describe(), self._mode):
+        for level, text in _agent_lines(agent.describe()):
             logger.log(level, text)
         self.chat.restore(agent)
 
@@ -85,7 +84,7 @@ class _ProgressLog:
             logger.info(progress.sentence)
 
 
-def _agent_lines(facts: AgentFacts, configured_mode: str) -> list[tuple[str, str]]:
+def _agent_lines(facts: AgentFacts) -> list[tuple[str, str]]:
     """What the agent found at start, as (log level, Chinese line). Tools that did not load have
     been logged one by one, with file and line."""
     lines = []
@@ -93,10 +92,8 @@ def _agent_lines(facts: AgentFacts, configured_mode: str) -> list[tuple[str, str
         lines.append(("WARNING", f"模型：没有。{facts.no_model.sentence}"))
     else:
         where = "，在本机运行" if facts.local else ""
-        mode = facts.mode if configured_mode == facts.mode else f"{configured_mode} → {facts.mode}"
-        lines.append(
-            ("INFO", f"模型：{facts.model}{where}，方式 {mode}，一次提问最多 {facts.seconds:g} 秒")
-        )
+        time = f"一次提问最多 {facts.seconds:g} 秒"
+        lines.append(("INFO", f"模型：{facts.model}{where}，方式 {facts.mode_line}，{time}"))
     failed = f"，{len(facts.load_errors)} 个文件没有加载" if facts.load_errors else ""
     lines.append(("INFO", f"工具：{len(facts.tools)} 个（{'、'.join(facts.tools)}）{failed}"))
     return lines

@@ -99,7 +99,7 @@ def test_the_smaller_local_model_is_chosen_by_its_name(runtime, tmp_path):
 def test_the_banner_names_model_host_and_mode_and_no_secret():
     model = {"base_url": "https://u:pw@api.example.com/v1?k=q", "api_key": "sk-1", "name": "m"}
     text = describe(settings(model=model))
-    assert text == "m（api.example.com，模式 auto，上下文 8192）"
+    assert text == "m（api.example.com，模式 auto → emulated（没有测量过），上下文 8192）"
 
 
 def test_the_banner_says_when_no_name_is_set():
