@@ -1,4 +1,4 @@
-"""The command line: `chathands chat | serve | eval | trace | tools | audit`."""
+"""The command line: `chathands chat | serve | eval | trace | tools | audit | doctor`."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ def _root(
 
 
 def _register() -> None:
-    from chathands.cli import chat, evaluate, operate, serve, trace
+    from chathands.cli import chat, doctor, evaluate, operate, serve, trace
 
     chat.register(app)
     serve.register(app)
     evaluate.register(app)
     trace.register(app)
     operate.register(app)
+    doctor.register(app)
 
 
 def main() -> None:

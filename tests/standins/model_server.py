@@ -10,7 +10,8 @@ In a test:
     python tests/standins/model_server.py --port N --script FILE [--key K] [--record FILE]
 
 where FILE holds rules (see `Rules`). It says `listening on URL` when it is ready; `--record` gets
-one JSON line for each request. Like a plain-chat model, it answers 400 to every native tool field.
+one JSON line for each request. Like a plain-chat model, it answers 400 to every native tool field,
+unless it is made to take them.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ class ModelServer:
         key: str | None = None,
         port: int = 0,
         record: Path | None = None,
+        takes_tools: bool = False,
     ) -> None:
         self.requests: list[Seen] = []
         self.connections = 0
@@ -101,6 +103,7 @@ class ModelServer:
         self._key = key
         self._port = port
         self._record = record
+        self._takes_tools = takes_tools
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -157,7 +160,7 @@ class ModelServer:
             await connection.json(401, _error(f"wrong key {headers.get('authorization')}"))
         elif not path.split("?")[0].endswith("/chat/completions"):
             await connection.json(404, _error("no such path"))
-        elif (fault := _not_plain_chat(body)) is not None:
+        elif not self._takes_tools and (fault := _not_plain_chat(body)) is not None:
             await connection.json(400, _error(fault))
         else:
             reply = as_reply(self._script(body))

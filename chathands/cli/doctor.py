@@ -1,0 +1,90 @@
+"""`chathands doctor model`: measures in which mode the configured model does best, and keeps it."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import date
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from chathands.cli.serve import model_settings
+
+if TYPE_CHECKING:
+    from chathands.evals.metrics import Share
+    from chathands.evals.probe import Probed
+    from chathands.evals.runner import CaseResult
+    from chathands.settings import Settings
+
+_THINKING = {
+    "none": "不在正文里思考",
+    "tags": "正文里带 <think> 标签",
+    "open": "正文从思考开始，以 </think> 结束",
+}
+
+
+def register(app: typer.Typer) -> None:
+    group = typer.Typer(help="检查。", no_args_is_help=True)
+    app.add_typer(group, name="doctor")
+
+    @group.callback()
+    def _doctor() -> None:
+        """检查。"""
+
+    @group.command("model")
+    def model(
+        upstream: Annotated[str | None, typer.Option(help="模型的地址。")] = None,
+        model: Annotated[str | None, typer.Option(help="模型名。")] = None,
+    ) -> None:
+        """量一量模型用哪种方式最好，结果给 auto 用。约 120 次请求。"""
+        asyncio.run(_measure(model_settings(upstream, model)))
+
+
+async def _measure(settings: Settings) -> None:
+    from chathands.evals import load_cases
+    from chathands.evals.probe import MODES, probe, probe_cases
+    from chathands.upstreams.build import build_upstream
+    from chathands.upstreams.ways import Measured, model_key, store
+
+    cases = load_cases(probe_cases())
+    upstream = await build_upstream(settings)
+    address, name = model_key(settings)
+    typer.echo(f"{name}（{address}）：{len(cases)} 题 × {len(MODES)} 种方式")
+    try:
+        probed = await probe(cases, upstream, on_result=_progress)
+    finally:
+        await upstream.aclose()
+    typer.echo(table(probed))
+    typer.echo(f"思考：{_THINKING[probed.way.thinking]}。")
+    typer.echo(f"选 {probed.way}：{probed.reason}")
+    today = date.today().isoformat()
+    measured = Measured(address, name, today, probed.way, probed.reason, probed.by_mode)
+    file = store(settings.state_dir, measured)
+    typer.echo(f"已存到 {file}。CHATHANDS__MODEL__MODE=auto 时从下次启动起生效。")
+    if settings.model.mode != "auto":
+        typer.echo(f"现在的设置是 {settings.model.mode}，它优先；要用测量结果就改成 auto。")
+
+
+def _progress(result: CaseResult) -> None:
+    mark = "对" if result.verdict.completed else "错"
+    typer.echo(f"  {result.variant} {result.case.id} {mark} {result.seconds:.1f} 秒", err=True)
+
+
+def table(probed: Probed) -> str:
+    """A Markdown table of all modes."""
+    lines = [
+        "| 方式 | 完成 | 调用全对 | 忍住不调用 | 首次合格式 | 一题中位秒数 | 一题 token |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for f in probed.figures:
+        if f.refused:
+            lines.append(f"| {f.way} | {f.refused} | – | – | – | – | – |")
+            continue
+        shares = " | ".join(_share(s) for s in (f.completed, f.right, f.kept, f.format))
+        tokens = f"{f.prompt_tokens:.0f} + {f.completion_tokens:.0f}"
+        lines.append(f"| {f.way} | {shares} | {f.seconds:.1f} | {tokens} |")
+    return "\n".join(lines)
+
+
+def _share(share: Share) -> str:
+    return f"{share.good}/{share.total}"
