@@ -5,6 +5,7 @@ After a wanted change: `python -m tests.emulation.test_contract_snapshot` writes
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from chathands.conversation import Message, Status, ToolCall, ToolExample, ToolR
 from chathands.emulation import Reason, Retry, Turn
 from chathands.emulation.contract import render_block
 from chathands.emulation.corrections import correction
-from chathands.emulation.outcome import Language, Text
+from chathands.emulation.outcome import Language, Mode, Text
 from chathands.emulation.prompts import wording
 from chathands.emulation.state import State
 
@@ -69,7 +70,7 @@ RICH = {
 }
 
 
-def run_of(language: Language) -> str:
+def run_of(language: Language, mode: Mode = "emulated") -> str:
     """A whole run as the model reads it, with every way a call can end."""
     call = ToolCall("a", "read_table", {"path": "a.xlsx"})
     texts = []
@@ -82,7 +83,7 @@ def run_of(language: Language) -> str:
     ):
         result = ToolResult("a", "read_table", status, content, 5, truncated=content == "| a |")
         conversation = [Message.user("q"), Message.assistant("", [call]), Message.tool(result)]
-        turn = Turn(conversation, TOOLS, language=language, fence="f00d")
+        turn = Turn(conversation, TOOLS, mode=mode, language=language, fence="f00d")
         messages = turn.request().messages
         if not texts:
             texts += [f"[{message.role}]\n{message.content}" for message in messages[:3]]
@@ -90,7 +91,7 @@ def run_of(language: Language) -> str:
     return "\n\n".join(texts) + "\n"
 
 
-def corrections_of(language: Language) -> str:
+def corrections_of(language: Language, mode: Mode = "emulated") -> str:
     lines = []
     for reason in (reason for reason in Reason if reason is not Reason.SELECTION):
         for state in State:
@@ -103,10 +104,11 @@ def corrections_of(language: Language) -> str:
                     language=language,
                     forced="send_note",
                     block="B",
+                    mode=mode,
                 )
                 if text not in lines:
                     lines.append(text)
-    notices = [f"{kind}: {text}" for kind, text in wording(language)["notice"].items()]
+    notices = [f"{kind}: {text}" for kind, text in wording(language, mode)["notice"].items()]
     return "\n\n".join([*lines, *notices]) + "\n"
 
 
@@ -124,7 +126,17 @@ def lookup_of(language: Language) -> str:
     return "\n\n".join(texts) + "\n"
 
 
-MADE = {"run": run_of, "corrections": corrections_of, "lookup": lookup_of}
+def _in(mode: Mode) -> Callable[[Language], str]:
+    return lambda language: f"{run_of(language, mode)}\n{corrections_of(language, mode)}"
+
+
+MADE: dict[str, Callable[[Language], str]] = {
+    "run": run_of,
+    "corrections": corrections_of,
+    "lookup": lookup_of,
+    "structured": _in("structured"),
+    "native": _in("native"),
+}
 
 
 @pytest.mark.parametrize("kind", MADE)

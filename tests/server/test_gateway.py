@@ -12,6 +12,7 @@ import uvicorn
 from chathands.server import create_app
 from chathands.settings import ApiToken
 from chathands.upstreams.openai_chat import OpenAIChat
+from chathands.upstreams.ways import Way, Ways
 from tests.standins.model_server import ModelServer, Reply
 
 CALL = '```json action\n{"tool": "lookup", "parameters": {"city": "北京"}}\n```'
@@ -32,9 +33,9 @@ TOOLS = [
 
 
 @asynccontextmanager
-async def gateway(replies, **options):
+async def gateway(replies, *, takes_tools=False, **options):
     """A client of a running gateway, and the stand-in model behind it."""
-    async with ModelServer(replies) as model:
+    async with ModelServer(replies, takes_tools=takes_tools) as model:
         upstream = OpenAIChat(model.url, name="plain", temperature=0, max_tokens=256)
         app = create_app(upstream, **options)
         config = uvicorn.Config(app, log_level="error", lifespan="off", ws="none")
@@ -247,3 +248,78 @@ async def test_arguments_nested_without_end_are_kept_as_text_in_history():
         request = body(messages=history, tools=TOOLS)
         response = await client.post("/v1/chat/completions", json=request)
     assert response.status_code == 200
+
+
+# --- modes
+
+
+ANSWERED = '{"thought": "", "calls": [], "answer": "北京在北方。"}'
+CALLED = (
+    '{"thought": "查", "calls": [{"tool": "lookup", "parameters": {"city": "北京"}}], "answer": ""}'
+)
+NATIVE = [
+    {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "n1", "function": {
+        "name": "lookup", "arguments": '{"city": "北京"}'}}]}, "finish_reason": "tool_calls"}]},
+    "[DONE]",
+]  # fmt: skip
+
+
+def mode_of(seen):
+    wanted = (seen.body.get("response_format") or {}).get("type")
+    return "native" if "tools" in seen.body else wanted or "text"
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("way", "replies", "asked"),
+    [
+        (Way("structured"), [CALLED], ["json_schema"]),
+        (Way("structured"), [Reply(status=400), CALLED], ["json_schema", "json_object"]),
+        (Way("native"), [Reply(events=NATIVE)], ["native"]),
+        (Way("native"), [Reply(status=422), CALL], ["native", "text"]),
+    ],
+    ids=["structured", "structured refused", "native", "native refused"],
+)
+async def test_every_mode_gives_the_client_the_same_call(way, replies, asked, streamed):
+    options = {"ways": Ways(way), "takes_tools": True}
+    async with gateway(replies, **options) as (client, model):
+        fields = body(tools=TOOLS, stream=streamed)
+        response = await client.post("/v1/chat/completions", json=fields)
+        assert response.status_code == 200, response.text
+        assert [mode_of(seen) for seen in model.requests] == asked
+    assert '"lookup"' in response.text
+    assert "thought" not in response.text
+    if not streamed:
+        choice = response.json()["choices"][0]
+        assert choice["finish_reason"] == "tool_calls"
+        assert json.loads(choice["message"]["tool_calls"][0]["function"]["arguments"]) == {
+            "city": "北京"
+        }
+
+
+async def test_a_structured_answer_reaches_the_client_as_text():
+    ways = Ways(Way("structured"))
+    async with gateway([ANSWERED, ANSWERED], ways=ways) as (client, _):
+        whole = await client.post("/v1/chat/completions", json=body(tools=TOOLS))
+        assert whole.json()["choices"][0]["message"]["content"] == "北京在北方。"
+        pieces = await client.post("/v1/chat/completions", json=body(tools=TOOLS, stream=True))
+        assert "北京在北方。" in pieces.text
+
+
+async def test_what_is_refused_once_is_not_sent_again():
+    replies = [Reply(status=400), CALL, CALL]
+    ways = Ways(Way("native"))
+    async with gateway(replies, ways=ways, takes_tools=True) as (client, model):
+        for _ in range(2):
+            await client.post("/v1/chat/completions", json=body(tools=TOOLS))
+        assert [mode_of(seen) for seen in model.requests] == ["native", "text", "text"]
+    assert ways.way.mode == "emulated"
+
+
+async def test_a_clients_own_json_mode_is_kept_where_there_are_no_tools():
+    ways = Ways(Way("structured"))
+    async with gateway(['{"a": 1}'], ways=ways) as (client, model):
+        fields = body(response_format={"type": "json_object"})
+        response = await client.post("/v1/chat/completions", json=fields)
+        assert response.json()["choices"][0]["message"]["content"] == '{"a": 1}'
+        assert model.requests[0].body["response_format"] == {"type": "json_object"}
