@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from chathands.conversation import Message, Status, ToolCall, ToolResult
 from chathands.emulation import Answer, Calls, GiveUp, Outcome, Retry
+from chathands.emulation.outcome import NativeCall
 from chathands.evals.case import Case, StandIn, fits
 from chathands.evals.judge import Verdict, judge
 from chathands.evals.variants import Decider, Variant, variant
@@ -119,7 +120,10 @@ async def _decide(
         reply = ""
         try:
             async for piece in stream:
-                reply += getattr(piece, "text", "")
+                if isinstance(piece, NativeCall):
+                    reply += f"{piece.name or ''}{piece.arguments}"
+                else:
+                    reply += piece.text
                 decider.feed(piece)
         finally:
             await stream.aclose()

@@ -88,6 +88,7 @@ async def test_what_the_upstream_refuses_is_asked_again_with_less_and_remembered
         trace = await trace_of(w, end.run_id)
         notes = [step["detail"] for step in trace["steps"] if step["kind"] == "note"]
         assert mode in notes[0]
+        assert "上游" not in trace["verdict"], trace["verdict"]
         assert replay(trace).equal, replay(trace).differences
 
 

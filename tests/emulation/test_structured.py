@@ -301,3 +301,40 @@ def assert_closed(schema, strict):
         assert schema["required"] == list(schema["properties"])
     for each in schema.values():
         assert_closed(each, strict)
+
+
+LONG = (
+    '{"thought": "发两条。", "calls": [{"tool": "send_note", '
+    '"parameters": {"title": "他说\\"好\\"，}]"}}, '
+    '{"tool": "get_weather", "parameters": {"city": "厦门市思明区"}}], "answer": ""}'
+)
+
+
+@pytest.mark.parametrize("finish", ["length", "stop"])
+@pytest.mark.parametrize("quote", ['"', "'"])
+def test_no_cut_makes_a_value_shorter(finish, quote):
+    """Wherever a reply is cut, what runs is a whole call, and no object leaks as text."""
+    reply = LONG if quote == '"' else LONG.replace('\\"', "").replace('"', "'")
+    whole = {'他说"好"，}]', "他说好，}]", "厦门市思明区"}
+    for end in range(len(reply)):
+        for opened in ("", "```json\n"):
+            outcome = outcome_of(opened + reply[:end], finish, max_corrections=0)
+            calls = outcome.calls if isinstance(outcome, Calls) else ()
+            assert {str(v) for call in calls for v in call.arguments.values()} <= whole
+            if isinstance(outcome, Answer) and end > 12:
+                assert "tool" not in outcome.text, (reply[:end], outcome)
+
+
+@pytest.mark.parametrize(
+    "unit", ['{"calls": [', '"answer": "', "</think>", '{"thought": "', "\\", '[{"a":', '{"calls"']
+)
+def test_the_cost_of_hostile_replies_stays_linear(unit):
+    import time
+
+    took = []
+    for count in (2_000, 8_000):
+        text = '{"calls": [], "answer": "' + unit * count
+        started = time.perf_counter()
+        outcome_of(text, "length", max_corrections=0)
+        took.append(time.perf_counter() - started)
+    assert took[1] < 12 * took[0] + 0.5
