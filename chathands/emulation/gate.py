@@ -30,6 +30,25 @@ _AFTER_TEXT = (Reason.MISSED_CALL, Reason.BROKEN_CALL, Reason.TRUNCATED)
 """Reasons that may retry when text has already left."""
 
 
+class _Text:
+    """Text that grows by pieces: joined when it is asked for, not at every piece."""
+
+    __slots__ = ("_pieces", "size")
+
+    def __init__(self, text: str = "") -> None:
+        self._pieces = [text]
+        self.size = len(text)
+
+    def add(self, text: str) -> None:
+        self._pieces.append(text)
+        self.size += len(text)
+
+    def __str__(self) -> str:
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0]
+
+
 class Gate:
     """The way out of one turn. Text and calls go in; what may leave comes back.
 
@@ -50,11 +69,10 @@ class Gate:
         self._after_result = after_result
         self._may_pass = may_pass
         self._clean = clean
-        self.text = ""
-        """Text that has left, of all replies of the turn."""
+        self._left = _Text()
         self.calls: list[ToolCall] = []
         """Calls that have left."""
-        self._held = ""
+        self._held = _Text()
         self._opened = False
         self._suspect = False
         self._mute = False
@@ -67,7 +85,7 @@ class Gate:
     def next_reply(self, *, goes_on: bool = False) -> None:
         """A new reply begins. Once text has left, only calls of it may leave; unless it `goes_on`
         from the one before, in which nothing was wrong."""
-        self._held = ""
+        self._held = _Text()
         self._opened = self._suspect = self._stuck = False
         self._line_start = True
         self._mute = bool(self.text) and not goes_on
@@ -80,7 +98,12 @@ class Gate:
 
     def hold_instead(self, text: str) -> None:
         """Replace the held text."""
-        self._held = text
+        self._held = _Text(text)
+
+    @property
+    def text(self) -> str:
+        """Text that has left, of all replies of the turn."""
+        return str(self._left)
 
     @property
     def reply_opened(self) -> bool:
@@ -102,11 +125,11 @@ class Gate:
             return [*self._release(whole=True), event]
         if self._mute:
             return []
-        start = len(self._held)
-        self._held += event.text
+        start = self._held.size
+        self._held.add(event.text)
         if not self._opened:
             self._try_to_open(start)
-        self.most_held = max(self.most_held, len(self._held))
+        self.most_held = max(self.most_held, self._held.size)
         return self._release(whole=False)
 
     def begin(self, *, sure: bool) -> list[Event]:
@@ -114,8 +137,8 @@ class Gate:
         for it is kept or sent back; a refusal only when what begins can be nothing but a call."""
         if self._mute or self._hold_text or self._stuck:
             return []
-        if not self._opened and self._held.strip():
-            refuses = self._suspect or self._stance(self._held) == "refusal"
+        if not self._opened and (held := str(self._held)).strip():
+            refuses = self._suspect or self._stance(held) == "refusal"
             self._opened = sure or not refuses
         return self._release(whole=self._opened)
 
@@ -151,12 +174,12 @@ class Gate:
     def _release(self, *, whole: bool) -> list[Event]:
         if not whole and not self._opened:
             return []
-        text, self._held = self._held, ""
+        text, self._held = str(self._held), _Text()
         if not whole:
             # A line that may turn out to be one of our own marks is not whole yet.
             line = text.rfind("\n") + 1
             if (line or self._line_start) and may_become_mark(text[line : line + 80]):
-                text, self._held = text[:line], text[line:]
+                text, self._held = text[:line], _Text(text[line:])
         if text:
             self._line_start = text.endswith("\n")
         text = self._clean(text)
@@ -167,17 +190,20 @@ class Gate:
         if self._joint:
             text, self._joint = f"\n\n{text}", False
         self._opened = True
-        self.text += text
+        self._left.add(text)
         return [TextDelta(text)]
 
     def _try_to_open(self, start: int) -> None:
         """Decide at every sentence end and at the limit, never at the end of a piece: how a reply
         is cut must not decide what becomes of it."""
-        ends = {found.end() for found in _SENTENCE_END.finditer(self._held)} | {HOLD_CHARACTERS}
-        for end in sorted(end for end in ends if start < end <= len(self._held)):
-            if self._hold_text or self._suspect:
+        if self._hold_text or self._suspect:
+            return
+        held = str(self._held)
+        ends = {found.end() for found in _SENTENCE_END.finditer(held)} | {HOLD_CHARACTERS}
+        for end in sorted(end for end in ends if start < end <= len(held)):
+            if self._suspect:
                 return
-            opening = self._held[:end]
+            opening = held[:end]
             if end < HOLD_CHARACTERS and says_nothing(opening):
                 continue
             stance = self._stance(opening)

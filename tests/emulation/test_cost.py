@@ -125,3 +125,13 @@ def test_many_names_in_a_table_and_in_the_answer_cost_no_product() -> None:
 def test_a_cell_of_separators_is_no_number() -> None:
     result = f"{TABLE}| , | ,,, |\n"
     assert unbacked_figure("共 5432.1 元", TOOLS, _asked("华东的销售额", result)) == "5432.1 元"
+
+
+@pytest.mark.parametrize("opening", ["好。", "抱歉，我没有工具可用。"])
+def test_a_long_reply_in_single_characters_costs_no_square_held_or_not(opening: str) -> None:
+    turn = Turn(_asked("北京天气"), TOOLS, commit="stream")
+    started = time.process_time()
+    for char in opening + "再等等。" * 4_000:
+        turn.feed(Text(char))
+    turn.finish("stop")
+    assert time.process_time() - started < 2.5
