@@ -13,12 +13,27 @@ import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.peers import NAMES, Reader, peers  # noqa: E402
+from chathands.conversation import (  # noqa: E402
+    Message,
+    Status,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+)
+from chathands.emulation import (  # noqa: E402
+    ParsedReply,
+    Text,
+    Turn,
+    clean,
+    project,
+    review_reply,
+)
 from chathands.emulation.reading import parse_reply  # noqa: E402
 from chathands.emulation.scanner import Scanner  # noqa: E402
 
@@ -56,6 +71,20 @@ HOSTILE: dict[str, str] = {
     "spaces x 100,000 in a block": '```json action\n{"a":"b"' + " " * 100_000,
     "tool names x 9,000": "get_time()\n" * 9_000,
 }
+BEHIND: dict[str, str] = {
+    "digits": "1",
+    "line breaks": "\n",
+    "figures": "1 ",
+    "versions": "1.1.1.",
+    "file names": "a.a.a.xls",
+    "rows of a table": "| 华东 | 123 |\n",
+    "result heads": "结果 #1 a [status=ok",
+    "backticks": "`",
+    "open elements": "<invoke ",
+    "pleas": "我无法",
+    "characters": "好",
+}
+"""Units of texts of 100,000 characters for the ways behind the reading."""
 FOR_PEERS = ("a long text argument", "prose")
 
 
@@ -105,6 +134,52 @@ def hostile(tools: list[dict[str, Any]]) -> float:
         print(f"{label:28} {seconds * 1000:6.0f} ms")
         worst = max(worst, seconds)
     return worst
+
+
+def behind() -> float:
+    """Prints what hostile texts cost behind the reading; returns the worst, in seconds."""
+    print(f"\n{'chathands, behind the reading':30}" + "".join(f"{way:>12}" for way in _WAYS))
+    worst = 0.0
+    for label, unit in BEHIND.items():
+        text = (unit * 100_000)[:100_000]
+        # once, and no two texts alike: some of these ways remember what they have seen
+        row = [cost(lambda t=f"{text}{way}", w=walk: w(t), 1) / 1e6 for way, walk in _WAYS.items()]
+        print(f"{label:30}" + "".join(f"{seconds * 1000:9.0f} ms" for seconds in row))
+        worst = max(worst, *row)
+    return worst
+
+
+_TOOLS = [
+    ToolSpec("read_sales", "读取销售额", side_effect="none"),
+    ToolSpec("send_message", "发送消息", side_effect="outward"),
+]
+
+
+def _asked(result: str) -> list[Message]:
+    call = ToolCall("c1", "read_sales", {})
+    told = Message.tool(ToolResult("c1", "read_sales", Status.OK, result))
+    return [Message.user("华东的销售额，发出去"), Message.assistant("", [call]), told]
+
+
+def _turn(text: str, commit: Literal["finish", "stream"]) -> None:
+    turn = Turn(_asked("| 区 | 额 |\n|---|---|\n| 华东 | 123 |\n"), _TOOLS, commit=commit)
+    turn.request()
+    for at in range(0, len(text), 100):
+        turn.feed(Text(text[at : at + 100]))
+    turn.finish("stop")
+
+
+def _result(text: str) -> None:
+    review_reply(ParsedReply("华东的销售额是 98765 元。"), _TOOLS, "auto", _asked(text))
+
+
+_WAYS: dict[str, Callable[[str], object]] = {
+    "a turn": lambda text: _turn(text, "finish"),
+    "streamed": lambda text: _turn(text, "stream"),
+    "a result": _result,
+    "a history": lambda text: project([Message.user("a"), *_asked(text)], _TOOLS, language="zh"),
+    "cleaning": lambda text: clean([Message.user("a"), Message.assistant(text)]),
+}
 
 
 def _in_single_characters(text: str, tools: list[dict[str, Any]]) -> None:
