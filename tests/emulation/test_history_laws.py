@@ -54,7 +54,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=70)
 @given(st.lists(st.dictionaries(words, values, max_size=3), min_size=1, max_size=3))
 def test_a_past_call_reads_as_the_call_it_was(given_arguments):
     calls = [
@@ -96,7 +96,7 @@ any_message = st.builds(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=90)
 @given(st.lists(any_message, max_size=8), st.sampled_from([None, [], TOOLS]))
 def test_any_list_of_messages_is_projected_in_alternating_roles(conversation, tools):
     messages = shown(conversation, tools)
@@ -118,7 +118,7 @@ def is_reply(message: Message) -> bool:
     return message.role is Role.ASSISTANT and message.result is None
 
 
-@settings(max_examples=300)
+@settings(max_examples=90)
 @given(st.lists(any_message.filter(lambda m: not is_question(m)), max_size=9))
 def test_whatever_comes_after_a_reply_leaves_the_requests_before_it_as_they_were(messages):
     conversation = [Message.user("q"), *messages]
@@ -129,7 +129,7 @@ def test_whatever_comes_after_a_reply_leaves_the_requests_before_it_as_they_were
             assert whole[: len(sent)] == sent
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(steps)
 def test_roles_alternate_and_nothing_is_lost_or_raised(kinds):
     messages = shown(build(kinds)[-1])
@@ -138,7 +138,7 @@ def test_roles_alternate_and_nothing_is_lost_or_raised(kinds):
     assert all(one is not other for one, other in pairwise(roles))
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(st.lists(st.sampled_from(["round", "two", "missing", "rejected", "orphan"]), max_size=7))
 def test_within_a_run_each_request_starts_with_the_one_before(kinds):
     requests = [shown(conversation) for conversation in build(kinds)]

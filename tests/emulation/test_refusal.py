@@ -33,14 +33,19 @@ def test_there_are_many_more_cases_than_the_patterns_were_written_from():
     assert sum(case.get("source") == "recorded" for case in CASES) >= 80
 
 
-@pytest.mark.parametrize("case", LEARNT, ids=lambda case: case["id"])
-def test_a_labelled_reply_is_judged_as_labelled(case):
-    for asked in (False, True):
-        if decidable(case, asked=asked):
-            assert decided(case, asked=asked).retry is case["should_retry"]
-    if case["label"] == "safety_refusal" and "user" not in case:
-        stance = stance_of(case["text"], tools=tools_of(case))
-        assert stance.kind in KINDS["safety_refusal"]
+def test_every_labelled_reply_is_judged_as_labelled():
+    misses = []
+    for case in LEARNT:
+        for asked in (False, True):
+            if decidable(case, asked=asked):
+                outcome = decided(case, asked=asked)
+                if outcome.retry is not case["should_retry"]:
+                    misses.append(f"{case['id']} asked={asked} {outcome}\n{case['text']}")
+        if case["label"] == "safety_refusal" and "user" not in case:
+            stance = stance_of(case["text"], tools=tools_of(case))
+            if stance.kind not in KINDS["safety_refusal"]:
+                misses.append(f"{case['id']} {stance}\n{case['text']}")
+    assert not misses, "\n".join(misses)
 
 
 MISJUDGED = 9

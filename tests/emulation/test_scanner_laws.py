@@ -113,7 +113,7 @@ replies = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(replies, st.sampled_from([None, "stop", "length"]))
 def test_no_text_makes_the_reader_fail(reply: str, finish_reason: str | None) -> None:
     reading = parse_reply(reply, TOOLS, finish_reason)
@@ -121,7 +121,7 @@ def test_no_text_makes_the_reader_fail(reply: str, finish_reason: str | None) ->
     assert len({(c.name, str(c.arguments)) for c in reading.calls}) == len(reading.calls)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(replies, st.lists(st.integers(0, 400), max_size=6), st.sampled_from([None, "length"]))
 def test_where_a_reply_is_split_makes_no_difference(
     reply: str, cuts: list[int], finish_reason: str | None
@@ -159,7 +159,7 @@ def test_the_same_for_these(reply: str) -> None:
         assert read_in_pieces(in_pieces_of(size, reply)) == whole
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(st.lists(fragments, min_size=1, max_size=8).map("".join))
 def test_an_answer_about_a_line_is_never_taken_back(line: str) -> None:
     tools = Tools(TOOLS)
@@ -169,7 +169,7 @@ def test_an_answer_about_a_line_is_never_taken_back(line: str) -> None:
     assert known[0] == known[-1]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=90, deadline=None)
 @given(replies)
 def test_the_events_are_the_reading(reply: str) -> None:
     scanner = Scanner(TOOLS)
@@ -181,7 +181,7 @@ def test_the_events_are_the_reading(reply: str) -> None:
     assert tuple(e for e in events if isinstance(e, ToolCall)) == reading.calls
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(st.text(st.characters(blacklist_categories=["Cs"]), max_size=200))
 def test_any_text_survives_as_an_argument(text: str) -> None:
     body = json.dumps({"tool": "write_file", "parameters": {"path": "a", "content": text}})

@@ -142,7 +142,7 @@ def test_a_run_starts_at_the_last_plain_question():
     assert run_start(conversation) == 1
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from(list(Sign)), max_size=8))
 def test_only_the_way_since_the_last_question_counts(signs):
     steps = [message for sign in signs for message in STEPS[sign]]

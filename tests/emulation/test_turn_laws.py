@@ -63,7 +63,7 @@ def scripts(draw):
     }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(scripts())
 def test_within_a_run_each_request_starts_with_the_whole_previous_one(script):
     conversation = [Message.user("早先的问题"), Message.assistant("早先的回答")]
@@ -98,7 +98,7 @@ def test_within_a_run_each_request_starts_with_the_whole_previous_one(script):
         assert after[-1].role is Role.USER
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.sampled_from(STATUSES), min_size=4, max_size=4),
     st.lists(
@@ -147,7 +147,7 @@ def split_replies(draw):
     return text, [text[a:b] for a, b in pairwise(bounds)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(split_replies(), st.sampled_from(["auto", "required", "none"]))
 def test_the_outcome_and_what_leaves_do_not_depend_on_the_pieces(reply, choice):
     text, pieces = reply
@@ -169,7 +169,7 @@ def test_the_outcome_and_what_leaves_do_not_depend_on_the_pieces(reply, choice):
     assert endings[0] == endings[1] == endings[2]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.one_of(st.sampled_from(REPLIES), st.text(max_size=40)), max_size=4))
 def test_no_reply_raises(parts):
     for commit in ("finish", "stream"):

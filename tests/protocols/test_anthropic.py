@@ -177,7 +177,7 @@ users = st.lists(text_blocks | images | documents | results, min_size=1, max_siz
 assistants = st.lists(text_blocks | thoughts | uses, min_size=1, max_size=4)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(st.lists(st.tuples(texts | users, texts | assistants), max_size=3), texts)
 def test_every_alternating_conversation_survives(rounds, system):
     messages = []

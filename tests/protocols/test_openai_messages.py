@@ -149,7 +149,7 @@ wire_messages = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(st.lists(wire_messages, max_size=4))
 def test_every_wire_message_survives(messages):
     assert to_openai(from_openai(messages)) == messages

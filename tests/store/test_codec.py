@@ -102,14 +102,14 @@ specs = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(messages, max_size=3))
 def test_messages_survive_the_way_to_bytes_and_back(conversation):
     data = codec.dumps(codec.messages_to_dicts(conversation))
     assert codec.messages_from_dicts(codec.loads(data)) == conversation
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(specs)
 def test_tool_specs_survive_too(spec):
     assert codec.spec_from_dict(codec.loads(codec.dumps(codec.spec_to_dict(spec)))) == spec
