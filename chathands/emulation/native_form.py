@@ -51,6 +51,7 @@ from chathands.emulation.prompts import wording
 from chathands.emulation.scanner import Scanner
 from chathands.emulation.state import continues_batch
 from chathands.emulation.writing import WRITERS, Writer
+from chathands.schema_words import in_json_words
 
 
 class Native:
@@ -114,7 +115,7 @@ class _Reading(PlainReading):
 
 
 def _declaration(spec: ToolSpec) -> dict[str, Any]:
-    parameters = {"type": "object", "properties": {}, **spec.parameters}
+    parameters = in_json_words({"type": "object", "properties": {}, **spec.parameters})
     function = {"name": wire_name(spec.name), "description": spec.description}
     return {"type": "function", "function": {**function, "parameters": parameters, **spec.extra}}
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chathands.schema import Checked, compile_schema, plain_name
+from chathands.schema_words import in_json_words
 
 
 def check(
@@ -420,3 +421,34 @@ def test_names_at_the_wrong_level_are_put_where_they_are_declared(given, wanted)
 def test_names_that_belong_to_no_one_place_are_not_moved(given) -> None:
     checked = compile_schema(WRAPPED).check(given)
     assert not any(repair.startswith("nested:") for repair in checked.repairs)
+
+
+def test_a_schema_in_json_words() -> None:
+    written = {
+        "type": "dict",
+        "properties": {
+            "rate": {"type": "float"},
+            "tags": {"type": "tuple", "items": {"type": "String"}},
+            "what": {"type": "any", "description": "d"},
+            "city": "string",
+            "deep": {"anyOf": [{"type": "HashMap", "additionalProperties": {"type": "int"}}]},
+            "maybe": {"type": ["str", "null"]},
+        },
+        "required": ["rate"],
+    }
+    assert in_json_words(written) == {
+        "type": "object",
+        "properties": {
+            "rate": {"type": "number"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "what": {"description": "d"},
+            "city": {"type": "string"},
+            "deep": {"anyOf": [{"type": "object", "additionalProperties": {"type": "integer"}}]},
+            "maybe": {"type": ["string", "null"]},
+        },
+        "required": ["rate"],
+    }
+
+
+def test_a_schema_in_json_words_already_stays_as_it_is() -> None:
+    assert in_json_words(WRAPPED) == WRAPPED
