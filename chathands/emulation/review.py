@@ -60,6 +60,7 @@ from chathands.emulation.phrases import (
 from chathands.emulation.placeholders import placeholder_in
 from chathands.emulation.prompts import load
 from chathands.emulation.refusal import UNDONE, Stance, stance_of
+from chathands.emulation.relevance import unrelated
 from chathands.emulation.state import (
     declared_tools,
     question_of,
@@ -185,6 +186,9 @@ class _Review:
                 field := ungrounded(call, spec, evidence(self._conversation, self._specs))
             ) is not None:
                 return BrokenCall(Reason.UNGROUNDED, "", call.name, field)
+            free = choice.kind == "auto" and not has_results(self._conversation)
+            if spec is not None and free and unrelated(spec, self._conversation):
+                return BrokenCall(Reason.UNGROUNDED, "", call.name, basis=Basis.UNRELATED)
         if (
             Reason.UNCONFIRMED in self._reviews
             and self._conversation is not None

@@ -24,6 +24,7 @@ from chathands.emulation.outcome import (
     Piece,
     Text,
 )
+from chathands.emulation.review import OPTIONAL_REVIEWS
 from chathands.errors import ConfigError
 
 
@@ -277,6 +278,7 @@ VARIANTS: dict[str, Variant] = {
     v.name: v
     for v in (
         turn_variant("emulated"),
+        turn_variant("emulated-grounded", reviews=OPTIONAL_REVIEWS),
         turn_variant("structured", mode="structured"),
         turn_variant("structured-object", mode="structured", enforcement="json_object"),
         turn_variant("structured-prompt", mode="structured", enforcement="prompt"),
