@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chathands.conversation import SideEffect, ToolCall, ToolChoice, ToolSpec
-from chathands.emulation.outcome import BrokenCall, Calls, Outcome, Reason, Retry
+from chathands.emulation.outcome import Basis, BrokenCall, Calls, Outcome, Reason, Retry
+
+_WHOLE = frozenset({Reason.UNGROUNDED, Reason.UNBACKED_FIGURE, Basis.UNRELATED})
+"""Reviews that judge a call when the reply is whole."""
 
 
 class Doubt:
     """Judges calls by their tool's side effect and by how surely they were read."""
 
     def __init__(
-        self, specs: Sequence[ToolSpec], choice: ToolChoice, reviews: frozenset[Reason]
+        self, specs: Sequence[ToolSpec], choice: ToolChoice, reviews: frozenset[Reason | Basis]
     ) -> None:
         self._effects: dict[str, SideEffect] = {spec.name: spec.side_effect for spec in specs}
         self._choice = choice
@@ -27,7 +30,7 @@ class Doubt:
         choice = self._choice
         if choice.kind == "none" or (choice.kind == "named" and call.name != choice.name):
             return False
-        if self._reviews & {Reason.UNGROUNDED, Reason.UNBACKED_FIGURE}:
+        if not self._reviews.isdisjoint(_WHOLE):
             return False
         return not self._is_doubtful(call)
 

@@ -30,21 +30,26 @@ def unrelated(spec: ToolSpec, conversation: Conversation) -> bool:
         return False
     wanted = _telling(" ".join(said))
     core, parameters = _terms(spec)
-    if _kinds(wanted).isdisjoint(_kinds(core)):
+    if _scripts(" ".join(said)).isdisjoint(_scripts(_described(spec))):
         return False  # another language: nothing could be shared
     shared = len(core & wanted) + _PARAMETER * len((parameters - core) & wanted)
     return shared < _RELATED
 
 
 def _terms(spec: ToolSpec) -> tuple[frozenset[str], frozenset[str]]:
-    examples = " ".join(example.request for example in spec.examples)
-    own = _telling(f"{spec.name} {spec.description} {examples}")
+    own = _telling(f"{spec.name} {_described(spec)}")
     return own, _telling(" ".join(_parameter_texts(spec.parameters, 0)))
 
 
-def _kinds(terms: frozenset[str]) -> set[bool]:
-    """Which scripts the terms are in; ideas are in none."""
-    return {term.startswith("pair ") for term in terms if not term.startswith("idea ")}
+def _described(spec: ToolSpec) -> str:
+    """What a tool says of itself in a person's language; its name is English anywhere."""
+    return " ".join([spec.description, *(example.request for example in spec.examples)])
+
+
+def _scripts(text: str) -> set[str]:
+    """ "pair" for Chinese, "word" for Latin. Names and codes in a Chinese text make no language."""
+    kinds = [kind for kind, _ in terms_of(text) if kind in ("pair", "word")]
+    return {"pair"} if "pair" in kinds else set(kinds)
 
 
 @lru_cache(maxsize=1024)

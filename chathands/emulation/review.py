@@ -68,10 +68,13 @@ from chathands.emulation.state import (
     settled_tools,
 )
 
-OPTIONAL_REVIEWS = frozenset(
+Review = Reason | Basis
+
+OPTIONAL_REVIEWS: frozenset[Review] = frozenset(
     {Reason.UNGROUNDED, Reason.UNCONFIRMED, Reason.UNBACKED_CLAIM, Reason.UNBACKED_FIGURE}
 )
-"""Reviews that a caller may leave out."""
+"""Reviews that a caller may leave out. `Basis.UNRELATED` is one more, on only where asked for: it is
+measured on single decisions only."""
 
 
 def review_reply(
@@ -80,7 +83,7 @@ def review_reply(
     choice: str | ToolChoice = "auto",
     conversation: Conversation | None = None,
     *,
-    reviews: frozenset[Reason] = OPTIONAL_REVIEWS,
+    reviews: frozenset[Review] = OPTIONAL_REVIEWS,
 ) -> Outcome:
     """Answer, Calls or Retry; never GiveUp, which takes a history of corrections.
 
@@ -123,7 +126,7 @@ class _Review:
         specs: tuple[ToolSpec, ...],
         choice: ToolChoice,
         conversation: Conversation | None,
-        reviews: frozenset[Reason],
+        reviews: frozenset[Review],
     ) -> None:
         self._parsed = parsed
         self._specs = specs
@@ -186,9 +189,8 @@ class _Review:
                 field := ungrounded(call, spec, evidence(self._conversation, self._specs))
             ) is not None:
                 return BrokenCall(Reason.UNGROUNDED, "", call.name, field)
-            free = choice.kind == "auto" and not has_results(self._conversation)
-            if spec is not None and free and unrelated(spec, self._conversation):
-                return BrokenCall(Reason.UNGROUNDED, "", call.name, basis=Basis.UNRELATED)
+        if Basis.UNRELATED in self._reviews and self._is_unrelated(call):
+            return BrokenCall(Reason.UNGROUNDED, "", call.name, basis=Basis.UNRELATED)
         if (
             Reason.UNCONFIRMED in self._reviews
             and self._conversation is not None
@@ -201,6 +203,12 @@ class _Review:
             reason, basis = Reason.INVALID_ARGUMENTS, Basis.PLACEHOLDER
             return BrokenCall(reason, "", call.name, gap, basis=basis)
         return self._invented_in(call)
+
+    def _is_unrelated(self, call: ToolCall) -> bool:
+        conversation, spec = self._conversation, self._by_name.get(call.name)
+        if spec is None or conversation is None or has_results(conversation):
+            return False
+        return self._choice.kind == "auto" and unrelated(spec, conversation)
 
     def _invented_in(self, call: ToolCall) -> BrokenCall | None:
         """A call that would pass on a figure although the results at hand say otherwise."""

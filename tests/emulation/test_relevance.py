@@ -43,6 +43,7 @@ def test_what_was_said_before_counts():
     assert not unrelated(WEATHER, talk)
 
 
+ALL = OPTIONAL_REVIEWS | {Basis.UNRELATED}
 BLOCK = render_block("determine_body_mass_index", {"weight": 70})
 
 
@@ -57,7 +58,7 @@ def say(turn: Turn, text: str):
 
 
 def test_it_is_asked_once_and_runs_when_it_is_meant():
-    turn = turn_for("Who wrote the novel Emma at 70?", reviews=OPTIONAL_REVIEWS)
+    turn = turn_for("Who wrote the novel Emma at 70?", reviews=ALL)
     outcome = say(turn, BLOCK)
     assert isinstance(outcome, Retry)
     assert (outcome.reason, outcome.basis) == (Reason.UNGROUNDED, Basis.UNRELATED)
@@ -66,14 +67,12 @@ def test_it_is_asked_once_and_runs_when_it_is_meant():
 
 
 def test_the_answer_that_comes_instead_stands():
-    turn = turn_for("Who wrote the novel Emma at 70?", reviews=OPTIONAL_REVIEWS)
+    turn = turn_for("Who wrote the novel Emma at 70?", reviews=ALL)
     say(turn, BLOCK)
     assert say(turn, "Jane Austen wrote it.") == Answer("Jane Austen wrote it.")
 
 
 def test_a_forced_call_and_a_turn_without_the_review_are_not_asked():
-    forced = turn_for(
-        "Who wrote Emma at 70?", choice="determine_body_mass_index", reviews=OPTIONAL_REVIEWS
-    )
+    forced = turn_for("Who wrote Emma at 70?", choice="determine_body_mass_index", reviews=ALL)
     assert isinstance(say(forced, BLOCK), Calls)
     assert isinstance(say(turn_for("Who wrote Emma at 70?"), BLOCK), Calls)
