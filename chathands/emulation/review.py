@@ -73,8 +73,7 @@ Review = Reason | Basis
 OPTIONAL_REVIEWS: frozenset[Review] = frozenset(
     {Reason.UNGROUNDED, Reason.UNCONFIRMED, Reason.UNBACKED_CLAIM, Reason.UNBACKED_FIGURE}
 )
-"""Reviews that a caller may leave out. `Basis.UNRELATED` is one more, on only where asked for: it is
-measured on single decisions only."""
+"""Reviews that a caller may leave out. `Basis.UNRELATED` is one more, on only where asked for."""
 
 
 def review_reply(
