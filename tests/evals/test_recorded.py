@@ -1,7 +1,7 @@
 """Real replies of the local model, read, reviewed and judged again without it.
 
-`chathands eval --limit 24 --compare emulated,naive --record tests/data/eval_recorded.jsonl` makes the
-file anew. A case that today's code would take another way has no reply for it; most must still have.
+`chathands eval --limit 24 --compare emulated,naive --record tests/data/eval_recorded.jsonl` makes
+the file anew. Where today's code goes another way no reply is there; most cases must have one.
 """
 
 from pathlib import Path
