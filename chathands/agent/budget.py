@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from chathands.agent.memory import cut_result, one_line_result
 from chathands.conversation import Message, Role, Tag
-from chathands.emulation.sizes import MESSAGE_TOKENS, request_tokens, tokens, whole_request_tokens
-
-__all__ = ["prompt_limit", "request_tokens", "shrink", "tokens", "whole_request_tokens"]
+from chathands.emulation.sizes import MESSAGE_TOKENS, tokens
 
 
 def prompt_limit(context: int, max_tokens: int | None) -> int:

@@ -18,6 +18,7 @@ from chathands.agent.verdict import CANCELLED_ERROR, DEADLINE_ERROR, WEAKER_NOTE
 from chathands.conversation import Message, Status, ToolCall, ToolChoice, ToolSpec
 from chathands.emulation import Answer, Calls, GiveUp, Retry, Turn
 from chathands.emulation.outcome import ModelRequest, Reason, Text
+from chathands.emulation.sizes import whole_request_tokens
 from chathands.errors import UpstreamError, UpstreamTimeout
 from chathands.limits import REPLY_CAP
 from chathands.settings import Settings
@@ -282,7 +283,7 @@ class Runner:
         """The next turn and its first request, which fits the model's context."""
         turn = run.turn_setup.build(run.conversation, run.tools)
         request = turn.request()
-        excess = budget.whole_request_tokens(request) - self._prompt_limit
+        excess = whole_request_tokens(request) - self._prompt_limit
         if excess <= 0:
             return turn, request
         # Down to half, so that it happens once: each time costs the whole prompt cache.

@@ -73,7 +73,6 @@ can be wrong about does not occur there, and neither does a refusal, which is th
 BY_BASIS: Mapping[tuple[Reason, Basis], Rule] = {
     (Reason.REFUSAL, Basis.SOFT): Rule("refusal_soft", 1),
     (Reason.MISSED_CALL, Basis.SOFT): Rule("missed_call_soft", 1),
-    (Reason.UNGROUNDED, Basis.UNRELATED): Rule("ungrounded_unrelated", 1),
     (Reason.UNCONFIRMED, Basis.UNASKED): Rule("unconfirmed_unasked", 1),
     (Reason.UNBACKED_FIGURE, Basis.IN_CALL): Rule("unbacked_figure_in_call", 1),
     (Reason.INVALID_ARGUMENTS, Basis.PLACEHOLDER): Rule("invalid_arguments_placeholder", 2),

@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from chathands.conversation import SideEffect, ToolCall, ToolChoice, ToolSpec
-from chathands.emulation.outcome import Basis, BrokenCall, Calls, Outcome, Reason, Retry
-
-_WHOLE = frozenset({Reason.UNGROUNDED, Reason.UNBACKED_FIGURE, Basis.UNRELATED})
-"""Reviews that judge a call when the reply is whole."""
+from chathands.emulation.outcome import BrokenCall, Calls, Outcome, Reason, Retry
 
 
 class Doubt:
     """Judges calls by their tool's side effect and by how surely they were read."""
 
     def __init__(
-        self, specs: Sequence[ToolSpec], choice: ToolChoice, reviews: frozenset[Reason | Basis]
+        self, specs: Sequence[ToolSpec], choice: ToolChoice, reviews: frozenset[Reason]
     ) -> None:
         self._effects: dict[str, SideEffect] = {spec.name: spec.side_effect for spec in specs}
         self._choice = choice
@@ -30,7 +27,7 @@ class Doubt:
         choice = self._choice
         if choice.kind == "none" or (choice.kind == "named" and call.name != choice.name):
             return False
-        if not self._reviews.isdisjoint(_WHOLE):
+        if self._reviews & {Reason.UNGROUNDED, Reason.UNBACKED_FIGURE}:
             return False
         return not self._is_doubtful(call)
 

@@ -122,8 +122,6 @@ class Basis(StrEnum):
     """The reply's own words or its block."""
     SOFT = "soft"
     """Only signs: asked once, then the reply stands."""
-    UNRELATED = "unrelated"
-    """A call to a tool that has nothing in common with what was said."""
     UNASKED = "unasked"
     """A call for an effect that nobody asked for."""
     IN_CALL = "in_call"

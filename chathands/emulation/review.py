@@ -60,7 +60,6 @@ from chathands.emulation.phrases import (
 from chathands.emulation.placeholders import placeholder_in
 from chathands.emulation.prompts import load
 from chathands.emulation.refusal import UNDONE, Stance, stance_of
-from chathands.emulation.relevance import unrelated
 from chathands.emulation.state import (
     declared_tools,
     question_of,
@@ -68,12 +67,10 @@ from chathands.emulation.state import (
     settled_tools,
 )
 
-Review = Reason | Basis
-
-OPTIONAL_REVIEWS: frozenset[Review] = frozenset(
+OPTIONAL_REVIEWS = frozenset(
     {Reason.UNGROUNDED, Reason.UNCONFIRMED, Reason.UNBACKED_CLAIM, Reason.UNBACKED_FIGURE}
 )
-"""Reviews that a caller may leave out. `Basis.UNRELATED` is one more, on only where asked for."""
+"""Reviews that a caller may leave out."""
 
 
 def review_reply(
@@ -82,7 +79,7 @@ def review_reply(
     choice: str | ToolChoice = "auto",
     conversation: Conversation | None = None,
     *,
-    reviews: frozenset[Review] = OPTIONAL_REVIEWS,
+    reviews: frozenset[Reason] = OPTIONAL_REVIEWS,
 ) -> Outcome:
     """Answer, Calls or Retry; never GiveUp, which takes a history of corrections.
 
@@ -125,7 +122,7 @@ class _Review:
         specs: tuple[ToolSpec, ...],
         choice: ToolChoice,
         conversation: Conversation | None,
-        reviews: frozenset[Review],
+        reviews: frozenset[Reason],
     ) -> None:
         self._parsed = parsed
         self._specs = specs
@@ -188,8 +185,6 @@ class _Review:
                 field := ungrounded(call, spec, evidence(self._conversation, self._specs))
             ) is not None:
                 return BrokenCall(Reason.UNGROUNDED, "", call.name, field)
-        if Basis.UNRELATED in self._reviews and self._is_unrelated(call):
-            return BrokenCall(Reason.UNGROUNDED, "", call.name, basis=Basis.UNRELATED)
         if (
             Reason.UNCONFIRMED in self._reviews
             and self._conversation is not None
@@ -202,12 +197,6 @@ class _Review:
             reason, basis = Reason.INVALID_ARGUMENTS, Basis.PLACEHOLDER
             return BrokenCall(reason, "", call.name, gap, basis=basis)
         return self._invented_in(call)
-
-    def _is_unrelated(self, call: ToolCall) -> bool:
-        conversation, spec = self._conversation, self._by_name.get(call.name)
-        if spec is None or conversation is None or has_results(conversation):
-            return False
-        return self._choice.kind == "auto" and unrelated(spec, conversation)
 
     def _invented_in(self, call: ToolCall) -> BrokenCall | None:
         """A call that would pass on a figure although the results at hand say otherwise."""

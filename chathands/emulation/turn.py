@@ -59,13 +59,7 @@ from chathands.emulation.outcome import (
     Retry,
     ThinkingStyle,
 )
-from chathands.emulation.review import (
-    OPTIONAL_REVIEWS,
-    Review,
-    review_reply,
-    unfilled,
-    wants_a_form,
-)
+from chathands.emulation.review import OPTIONAL_REVIEWS, review_reply, unfilled, wants_a_form
 from chathands.emulation.state import (
     State,
     calls_of,
@@ -114,7 +108,7 @@ class Turn:
         commit: Commit = "finish",
         persona: str | None = None,
         thinking: ThinkingStyle = "none",
-        reviews: frozenset[Review] | None = None,
+        reviews: frozenset[Reason] | None = None,
         max_corrections: int = MAX_CORRECTIONS,
         fence: str | None = None,
         withdraw: Literal["last_round", "deadline"] | None = None,

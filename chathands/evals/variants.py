@@ -16,7 +16,6 @@ from typing import Any, Protocol
 from chathands.conversation import Message, Role, ToolCall, ToolSpec
 from chathands.emulation import Answer, Calls, Turn, parse_reply
 from chathands.emulation.outcome import (
-    Basis,
     ChatMessage,
     Event,
     Language,
@@ -25,7 +24,6 @@ from chathands.emulation.outcome import (
     Piece,
     Text,
 )
-from chathands.emulation.review import OPTIONAL_REVIEWS
 from chathands.errors import ConfigError
 
 
@@ -279,7 +277,6 @@ VARIANTS: dict[str, Variant] = {
     v.name: v
     for v in (
         turn_variant("emulated"),
-        turn_variant("emulated-grounded", reviews=OPTIONAL_REVIEWS | {Basis.UNRELATED}),
         turn_variant("structured", mode="structured"),
         turn_variant("structured-object", mode="structured", enforcement="json_object"),
         turn_variant("structured-prompt", mode="structured", enforcement="prompt"),

@@ -2,6 +2,7 @@
 
 from chathands.agent import budget
 from chathands.conversation import Message, Status, ToolCall, ToolResult
+from chathands.emulation import sizes
 from chathands.emulation.outcome import ModelRequest
 from tests.agent.kit import READ, block, world
 
@@ -44,12 +45,12 @@ def test_nothing_to_shrink_is_left_as_it_is():
 
 
 def test_chinese_counts_more_than_ascii():
-    assert budget.tokens("中文") == 2
-    assert budget.tokens("a" * 10) == 3
+    assert sizes.tokens("中文") == 2
+    assert sizes.tokens("a" * 10) == 3
 
 
 def estimate(request: ModelRequest) -> float:
-    return budget.request_tokens(request.messages)
+    return sizes.request_tokens(request.messages)
 
 
 async def test_a_run_that_reads_more_than_fits_still_ends_in_an_answer(tmp_path):

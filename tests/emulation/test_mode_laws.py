@@ -21,7 +21,7 @@ from chathands.emulation import (
     render_block,
 )
 from chathands.emulation.writing import WRITERS
-from tests.emulation.test_turn_laws import QUESTIONS, REPLIES, STATUSES, TOOLS, scripts
+from tests.emulation.test_turn_laws import QUESTIONS, REPLIES, STATUSES, TOOLS, requests_of, scripts
 
 MODES = ["emulated", "structured", "native"]
 
@@ -64,36 +64,8 @@ def test_within_a_run_each_request_starts_with_the_whole_previous_one(mode, data
     own = st.sampled_from(OWN[mode])
     texts = st.sampled_from(REPLIES).map(lambda text: [Text(text)])
     replies = iter(data.draw(st.lists(own | texts, min_size=1, max_size=10)))
-    conversation = [Message.user("早先的问题"), Message.assistant("早先的回答")]
-    conversation.append(Message.user(script["question"]))
-    sent, at = [], 0
-    for round_number in range(5):
-        turn = Turn(
-            conversation,
-            TOOLS,
-            mode=mode,
-            choice=script["choice"] if round_number == script["choice_at"] else "auto",
-            language=script["language"],
-            fence="f00d",
-            withdraw=script["withdraw"] if round_number >= script["withdraw_at"] else None,
-        )
-        while True:
-            sent.append(turn.request())
-            for piece in next(replies, reply_of(mode, answer="完了，没有别的了。")):
-                turn.feed(piece)
-            outcome = turn.finish("stop")
-            if not isinstance(outcome, Retry):
-                break
-        conversation += turn.transcript
-        if not isinstance(outcome, Calls):
-            break
-        for call in outcome.calls:
-            status = script["statuses"][at % len(script["statuses"])]
-            at += 1
-            conversation.append(Message.tool(ToolResult(call.id, call.name, status, f"结果{at}")))
-    for before, after in pairwise(sent):
-        assert after.messages[: len(before.messages)] == before.messages
-        assert after.tools == before.tools
+    last = reply_of(mode, answer="完了，没有别的了。")
+    sent = requests_of(script, replies, mode, last)
     for request in sent:
         assert request.messages[-1].role in (Role.USER, Role.TOOL)
         assert_protocol(request.messages)

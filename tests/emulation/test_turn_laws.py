@@ -65,22 +65,35 @@ def scripts(draw):
 
 @settings(max_examples=70, deadline=None)
 @given(scripts())
-def test_within_a_run_each_request_starts_with_the_whole_previous_one(script):
+def test_emulated_requests_of_a_run_alternate_roles(script):
+    for request in requests_of(script, iter([Text(reply)] for reply in script["replies"])):
+        roles = [message.role for message in request.messages[1:]]
+        assert all(one is not two for one, two in pairwise(roles))
+        assert roles[-1] is Role.USER
+
+
+END = (Text("完了，没有别的了。"),)
+
+
+def requests_of(script, replies, mode="emulated", last=END):
+    """The requests of a run of five rounds at most; each must start with the whole previous one."""
     conversation = [Message.user("早先的问题"), Message.assistant("早先的回答")]
     conversation.append(Message.user(script["question"]))
-    replies, sent, at = iter(script["replies"]), [], 0
+    sent, at = [], 0
     for round_number in range(5):
         turn = Turn(
             conversation,
             TOOLS,
+            mode=mode,
             choice=script["choice"] if round_number == script["choice_at"] else "auto",
             language=script["language"],
             fence="f00d",
             withdraw=script["withdraw"] if round_number >= script["withdraw_at"] else None,
         )
         while True:
-            sent.append(turn.request().messages)
-            turn.feed(Text(next(replies, "完了，没有别的了。")))
+            sent.append(turn.request())
+            for piece in next(replies, last):
+                turn.feed(piece)
             outcome = turn.finish("stop")
             if not isinstance(outcome, Retry):
                 break
@@ -92,10 +105,9 @@ def test_within_a_run_each_request_starts_with_the_whole_previous_one(script):
             at += 1
             conversation.append(Message.tool(ToolResult(call.id, call.name, status, f"结果{at}")))
     for before, after in pairwise(sent):
-        assert after[: len(before)] == before
-        roles = [message.role for message in after[1:]]
-        assert all(one is not two for one, two in pairwise(roles))
-        assert after[-1].role is Role.USER
+        assert after.messages[: len(before.messages)] == before.messages
+        assert after.tools == before.tools
+    return sent
 
 
 @settings(max_examples=40, deadline=None)

@@ -6,8 +6,8 @@ import re
 from typing import Final
 
 from chathands.emulation.dialects.json_values import read_json
-from chathands.emulation.dialects.openings import argument_label, name_label
-from chathands.emulation.dialects.values import read_calls, read_values
+from chathands.emulation.dialects.openings import Opening, argument_label, name_label
+from chathands.emulation.dialects.values import read_several, read_values
 from chathands.emulation.dialects.words import ARGUMENT_KEYS, plain_key
 from chathands.emulation.dialects.yaml_body import NotYaml, read_yaml
 from chathands.emulation.reading_found import MISSING, Found
@@ -45,7 +45,7 @@ def read_labelled(src: Source, tools: Tools) -> Reads[list[Found]]:
                 src.rewind(start)  # another label of this name, in the prose that follows
                 return found
             if src.buf.startswith("(", word.end(1)) and not src.buf.startswith("()", word.end(1)):
-                inside, state = yield from read_calls(src, tools)
+                inside, state = yield from read_several(src, tools, Opening.PYTHON)
                 found += inside
             else:
                 src.pos = word.end()

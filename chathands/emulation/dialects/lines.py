@@ -12,7 +12,7 @@ from typing import Final
 from chathands.emulation.dialects.json_values import read_json
 from chathands.emulation.dialects.labels import read_labelled
 from chathands.emulation.dialects.openings import Opening
-from chathands.emulation.dialects.values import peek_opening, read_calls, read_values
+from chathands.emulation.dialects.values import peek_opening, read_several
 from chathands.emulation.reading_found import Block, Found
 from chathands.emulation.reading_source import Reads, Source
 from chathands.emulation.reading_tokens import CLOSERS, COMMAS, SPACE, State
@@ -45,28 +45,13 @@ def read_line(src: Source, kind: Opening, tools: Tools) -> Reads[Block]:
     if kind is Opening.STRANGE:
         # nothing in it may run
         found, state = [], (yield from read_json(src, tools)).state
-    elif kind is Opening.JSON:
-        found, state = yield from _read_objects(src, tools)
-    elif kind is Opening.PYTHON:
-        found, state = yield from read_calls(src, tools)
+    elif kind is Opening.JSON or kind is Opening.PYTHON:
+        found, state = yield from read_several(src, tools, kind)
     else:
         found, state = yield from _read_named(src, tools)
     if state is State.WHOLE and not (yield from _line_is_over(src)):
         return Block(found, str(kind), plain=True)
     return Block(found, str(kind), closed=state is State.WHOLE, plain=state is State.EMPTY)
-
-
-def _read_objects(src: Source, tools: Tools) -> Reads[tuple[list[Found], State]]:
-    """Read objects on one line, `{…}; {…}`."""
-    found, state = yield from read_values(src, tools)
-    while state is State.WHOLE and len(found) < MAX_CALLS:
-        while (yield from src.need(1)) and src.buf[src.pos] in " \t;,":
-            src.pos += 1
-        if (yield from peek_opening(src, tools)) is not Opening.JSON:
-            break
-        more, state = yield from read_values(src, tools)
-        found += more
-    return found, state
 
 
 def _read_named(src: Source, tools: Tools) -> Reads[tuple[list[Found], State]]:

@@ -106,14 +106,17 @@ def read_call(src: Source, tools: Tools) -> Reads[tuple[list[Found], State]]:
     return found_in(Read.of(reader), tools), reader.state
 
 
-def read_calls(src: Source, tools: Tools) -> Reads[tuple[list[Found], State]]:
-    """Read calls on one line, `a(); b()`."""
-    found, state = yield from read_call(src, tools)
+def read_several(
+    src: Source, tools: Tools, kind: Literal[Opening.PYTHON, Opening.JSON]
+) -> Reads[tuple[list[Found], State]]:
+    """Read calls or objects on one line: `a(); b()`, `{…}; {…}`."""
+    read_one = read_call if kind is Opening.PYTHON else read_values
+    found, state = yield from read_one(src, tools)
     while state is State.WHOLE and len(found) < MAX_CALLS:
         while (yield from src.need(1)) and src.buf[src.pos] in " \t;,":
             src.pos += 1
-        if (yield from peek_opening(src, tools)) is not Opening.PYTHON:
+        if (yield from peek_opening(src, tools)) is not kind:
             break
-        more, state = yield from read_call(src, tools)
+        more, state = yield from read_one(src, tools)
         found += more
     return found, state
