@@ -1,6 +1,6 @@
-"""Everything only OneBot v11 knows: reading its events, sending through it, its failures.
+"""Everything only OneBot v11 knows but sending: connecting, and reading its events.
 
-Shapes and failures are those of NapCat, LLOneBot, Lagrange v1 and go-cqhttp, as measured against
+Shapes are those of NapCat, LLOneBot, Lagrange v1 and go-cqhttp, as measured against
 nonebot-adapter-onebot 2.4.6.
 """
 
@@ -11,7 +11,7 @@ from collections import OrderedDict
 from typing import Any
 
 import nonebot
-from nonebot import get_bots, get_driver
+from nonebot import get_driver
 from nonebot.adapters import Bot as BaseBot
 from nonebot.adapters import Event as BaseEvent
 from nonebot.adapters.onebot.v11 import (
@@ -21,18 +21,15 @@ from nonebot.adapters.onebot.v11 import (
     Bot,
     Message,
     MessageEvent,
-    MessageSegment,
     NetworkError,
     PrivateMessageEvent,
 )
 from nonebot.adapters.onebot.v11.event import Sender
 from nonebot.compat import type_validate_python
-from nonebot.exception import WebSocketClosed
 from nonebot.log import logger
-from starlette.websockets import WebSocketDisconnect
 
 from chathands.toolbox.context import CallerRole
-from plugins.group_chat.messages import Fate, Incoming, Outgoing, Place, Quoted, Sent
+from plugins.group_chat.messages import Incoming, Outgoing, Place, Quoted, Sent
 from plugins.group_chat.onebot_v11_events import (
     TolerantGroupMessage,
     TolerantPrivateMessage,
@@ -42,6 +39,7 @@ from plugins.group_chat.onebot_v11_events import (
     quote_id_of,
     text_of,
 )
+from plugins.group_chat.onebot_v11_sending import BROKEN, OneBotSending
 
 PLATFORM = "qq"
 
@@ -49,8 +47,6 @@ QUOTE_SECONDS = 2.0
 """For the adapter's own get_msg. It waits API_TIMEOUT (30 s) otherwise, and the mention with it."""
 LOOKUP_SECONDS = 1.0
 """For our own look-ups (quote again, names, role): with the above a mention waits 3 s at most."""
-RECONNECT_CHECK = 0.1
-"""Between two looks for a bot that is away: a hook would need NoneBot's lifespan to be running."""
 MAX_NAMES = 5
 """Mentioned members whose names are looked up; the rest keep their numbers."""
 
@@ -110,8 +106,7 @@ class OneBotLine:
     """Reads and sends for every OneBot v11 bot that is connected (a `messages.Line`)."""
 
     def __init__(self) -> None:
-        self._ours: OrderedDict[str, None] = OrderedDict()
-        """Ids of messages we sent: a quote of one is meant for us even when get_msg fails."""
+        self._sending = OneBotSending()
         self._names: OrderedDict[tuple[str, int, str], str] = OrderedDict()
 
     # -- in
@@ -242,7 +237,7 @@ class OneBotLine:
         """A look-up that may fail: then it is an empty object."""
         try:
             answer = await bot.call_api(api, **data, _timeout=LOOKUP_SECONDS)
-        except (ActionFailed, NetworkError, ApiNotAvailable, *_BROKEN) as error:
+        except (ActionFailed, NetworkError, ApiNotAvailable, *BROKEN) as error:
             logger.info(f"{api} failed, going on without: {error!r}")
             return {}
         return as_object(answer)
@@ -250,67 +245,16 @@ class OneBotLine:
     # -- out
 
     async def send(self, message: Outgoing, *, seconds: float) -> Sent:
-        """Send text, and nothing but text, to the place; see `messages.Line`."""
-        place = message.place
-        bot = get_bots().get(place.bot_id)
-        if bot is None:
-            return Sent(Fate.DOWN, detail="not connected")
-        content = Message()
-        if message.quote and message.quote != "0":
-            content.append(MessageSegment.reply(int(message.quote)))
-        # Never Message(text) and never a bare string: both would turn [CQ:...] in it into segments.
-        content.append(MessageSegment.text(message.text))
-        target: dict[str, Any] = (
-            {"message_type": "private", "user_id": int(place.user_id)}
-            if place.group_id is None
-            else {"message_type": "group", "group_id": int(place.group_id)}
-        )
-        try:
-            answer = await bot.call_api("send_msg", **target, message=content, _timeout=seconds)
-        except (ActionFailed, NetworkError, ApiNotAvailable, *_BROKEN) as error:
-            return Sent(_fate(bot, error), detail=repr(error))
-        message_id = str(as_object(answer).get("message_id") or "") or None
-        if message_id is not None:
-            self._ours[f"{place.bot_id}:{message_id}"] = None
-            if len(self._ours) > 2048:
-                self._ours.popitem(last=False)
-        return Sent(Fate.SENT, message_id)
+        """Send one message; see `messages.Line`."""
+        return await self._sending.send(message, seconds=seconds)
 
     async def connected(self, bot_id: str, *, seconds: float) -> bool:
         """Wait until that bot is connected; False when it is not within `seconds`."""
-        clock = asyncio.get_running_loop().time
-        until = clock() + seconds
-        while bot_id not in get_bots():
-            if clock() >= until:
-                return False
-            await asyncio.sleep(RECONNECT_CHECK)
-        return True
+        return await self._sending.connected(bot_id, seconds=seconds)
 
     def _is_ours(self, bot_id: str, message_id: str | None) -> bool:
-        return message_id is not None and f"{bot_id}:{message_id}" in self._ours
-
-
-_BROKEN = (WebSocketClosed, WebSocketDisconnect, OSError, RuntimeError)
-"""What a socket that is already closed raises when a frame is handed to it: nothing has left."""
+        return message_id is not None and self._sending.is_ours(bot_id, message_id)
 
 
 def _id(message_id: str) -> int | str:
     return int(message_id) if message_id.lstrip("-").isdecimal() else message_id
-
-
-def _fate(bot: BaseBot, error: Exception) -> Fate:
-    """What became of a send that raised. When in doubt: unknown, and so never repeated."""
-    if isinstance(error, (ApiNotAvailable, *_BROKEN)):
-        return Fate.DOWN
-    if isinstance(error, NetworkError):
-        # With an HTTP client driver loaded, a socket that is down shows as a failed HTTP request
-        # to the address "None".
-        connections = getattr(bot.adapter, "connections", {})
-        roots = getattr(getattr(bot.adapter, "onebot_config", None), "onebot_api_roots", {})
-        down = bot.self_id not in connections and bot.self_id not in roots
-        return Fate.DOWN if down and "timeout" not in str(error.msg).lower() else Fate.UNKNOWN
-    info = error.info if isinstance(error, ActionFailed) else {}
-    said = " ".join(str(info.get(key) or "") for key in ("message", "wording", "msg")).strip()
-    # NapCat's 1200 "Timeout: NTEvent ... sendMsg" was delivered in most reports; Lagrange answers
-    # every exception with a bare 200.
-    return Fate.UNKNOWN if not said or "timeout" in said.lower() else Fate.REFUSED
