@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Literal, Protocol
 
 from chathands.toolbox.context import Caller, CallerRole
 
@@ -75,11 +75,19 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """One message to send: text only, and the id of the message it quotes."""
+    """One message to send. `text` is only ever shown as text, whatever codes stand in it."""
 
     place: Place
     text: str
     quote: str | None = None
+    """Id of the message it quotes; only texts and images can."""
+    kind: Literal["text", "image", "file", "forward"] = "text"
+    image: bytes = b""
+    """PNG, JPEG, GIF or WebP, shown below `text` (kind image)."""
+    file: tuple[str, bytes] | None = None
+    """Name and content (kind file)."""
+    nodes: tuple[str | bytes, ...] = ()
+    """What a forward message holds, one text or image (bytes) each (kind forward)."""
 
 
 class Fate(StrEnum):
@@ -99,6 +107,10 @@ class Sent:
     fate: Fate
     message_id: str | None = None
     detail: str = ""
+    """For the log; never shown to people."""
+    final: bool = False
+    """Refused whatever the form (muted, not in the group): another way would be refused too, and
+    repeating it gets accounts banned (NapCat #398)."""
 
 
 class Line(Protocol):
