@@ -39,7 +39,7 @@ from plugins.group_chat.onebot_v11_events import (
     quote_id_of,
     text_of,
 )
-from plugins.group_chat.onebot_v11_sending import BROKEN, OneBotSending
+from plugins.group_chat.onebot_v11_sending import BROKEN, OneBotSending, install_sending
 
 PLATFORM = "qq"
 
@@ -58,9 +58,10 @@ async def _hurry_get_msg(bot: BaseBot, api: str, data: dict[str, Any]) -> None:
 
 
 def install() -> None:
-    """Teach the adapter the tolerant events and the short get_msg. Call once, at import."""
+    """Teach the adapter tolerant events, a short get_msg and odd failures. Call once, at import."""
     Adapter.add_custom_model(TolerantGroupMessage, TolerantPrivateMessage)
     Bot.on_calling_api(_hurry_get_msg)
+    install_sending()
 
 
 def connection_lines() -> list[tuple[str, str]]:
@@ -106,7 +107,7 @@ class OneBotLine:
     """Reads and sends for every OneBot v11 bot that is connected (a `messages.Line`)."""
 
     def __init__(self) -> None:
-        self._sending = OneBotSending()
+        self.sending = OneBotSending()
         self._names: OrderedDict[tuple[str, int, str], str] = OrderedDict()
 
     # -- in
@@ -246,14 +247,14 @@ class OneBotLine:
 
     async def send(self, message: Outgoing, *, seconds: float) -> Sent:
         """Send one message; see `messages.Line`."""
-        return await self._sending.send(message, seconds=seconds)
+        return await self.sending.send(message, seconds=seconds)
 
     async def connected(self, bot_id: str, *, seconds: float) -> bool:
         """Wait until that bot is connected; False when it is not within `seconds`."""
-        return await self._sending.connected(bot_id, seconds=seconds)
+        return await self.sending.connected(bot_id, seconds=seconds)
 
     def _is_ours(self, bot_id: str, message_id: str | None) -> bool:
-        return message_id is not None and self._sending.is_ours(bot_id, message_id)
+        return message_id is not None and self.sending.is_ours(bot_id, message_id)
 
 
 def _id(message_id: str) -> int | str:
