@@ -8,22 +8,34 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from chathands.errors import StoreError
-from chathands.store import conversations, suspended, traces
+from chathands.store import conversations, places, suspended, traces, usage
 from chathands.store.conversations import Conversations as Conversations
+from chathands.store.conversations import Round as Round
+from chathands.store.conversations import Summary as Summary
 from chathands.store.db import Database
+from chathands.store.places import EVERYWHERE as EVERYWHERE
+from chathands.store.places import Places as Places
 from chathands.store.suspended import SuspendedRow as SuspendedRow
 from chathands.store.suspended import SuspendedRuns as SuspendedRuns
 from chathands.store.traces import Redact
 from chathands.store.traces import TraceLine as TraceLine
 from chathands.store.traces import Traces as Traces
+from chathands.store.usage import UsageCounts as UsageCounts
+from chathands.store.usage import Used as Used
 
 __all__ = [
+    "EVERYWHERE",
     "Conversations",
+    "Places",
+    "Round",
     "Store",
+    "Summary",
     "SuspendedRow",
     "SuspendedRuns",
     "TraceLine",
     "Traces",
+    "UsageCounts",
+    "Used",
     "open_store",
 ]
 
@@ -35,6 +47,7 @@ TRACE_FILE = "traces.db"
 _STATE_MIGRATIONS = (
     (*conversations.SCHEMA, *suspended.SCHEMA),
     suspended.NUMBERS_SCHEMA,
+    (*conversations.SUMMARY_SCHEMA, *places.SCHEMA, *usage.SCHEMA),
 )
 _TRACE_MIGRATIONS = (traces.SCHEMA,)
 
@@ -42,9 +55,13 @@ _TRACE_MIGRATIONS = (traces.SCHEMA,)
 class Store:
     """The open files of a state directory. End it with `await aclose()` or use `async with`."""
 
-    def __init__(self, state: Database, traces: Traces) -> None:
+    def __init__(
+        self, state: Database, traces: Traces, *, memory_days: float | None = None
+    ) -> None:
         self._state = state
-        self.conversations = Conversations(state)
+        self.conversations = Conversations(state, days=memory_days)
+        self.places = Places(state)
+        self.usage = UsageCounts(state)
         self.suspended = SuspendedRuns(state)
         self.traces = traces
 
@@ -52,6 +69,7 @@ class Store:
         """Write what waits and close both files."""
         try:
             await self.traces.aclose()
+            await self.usage.flush()
         finally:
             await self._state.aclose()
 
@@ -67,6 +85,7 @@ async def open_store(
     *,
     trace_days: float = 7,
     trace_mb: float = 500,
+    memory_days: float | None = None,
     redact: Redact | None = None,
 ) -> Store:
     """Open or create the files below `state_dir`; `redact` takes secrets out of what traces keep.
@@ -79,8 +98,14 @@ async def open_store(
         undo.push_async_callback(state.aclose)
         trace_file = await _open_traces(state_dir / TRACE_FILE)
         undo.push_async_callback(trace_file.aclose)
-        store = Store(state, Traces(trace_file, days=trace_days, megabytes=trace_mb, redact=redact))
+        # What a person had forgotten must not be found in the file's free pages.
+        await state.query("PRAGMA secure_delete = ON")
+        kept = Traces(trace_file, days=trace_days, megabytes=trace_mb, redact=redact)
+        store = Store(state, kept, memory_days=memory_days)
         await store.suspended.list()
+        await store.places.load()
+        await store.usage.load()
+        await store.conversations.sweep()
         undo.pop_all()
     return store
 

@@ -110,13 +110,16 @@ class Traces:
             trace["earlier"] = await self._one(f"{newest} OFFSET 1", [normal_ref(ref)])
         return trace
 
-    async def list(self, count: int = 20) -> list[TraceLine]:
-        """The newest `count` traces, newest first. Raises StoreError."""
+    async def list(self, count: int = 20, *, place: str = "") -> list[TraceLine]:
+        """The newest `count` traces whose place begins with `place`, newest first.
+
+        Raises StoreError.
+        """
         await self.flush()
         rows = await self._database.query(
             "SELECT ref, started, place, question, outcome, verdict FROM traces"
-            " ORDER BY id DESC LIMIT ?",
-            [count],
+            " WHERE substr(place, 1, ?) = ? ORDER BY id DESC LIMIT ?",
+            [len(place), place, count],
         )
         return [TraceLine(*row) for row in rows]
 

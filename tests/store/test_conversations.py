@@ -4,7 +4,7 @@ import sqlite3
 import pytest
 
 from chathands.conversation import Message, Status, ToolCall, ToolResult
-from chathands.store import STATE_FILE, open_store
+from chathands.store import STATE_FILE, Summary, open_store
 from chathands.store.conversations import KEPT_ROUNDS
 
 
@@ -96,3 +96,60 @@ async def test_a_round_that_cannot_be_read_is_left_out(tmp_path, store, caplog):
     await store.conversations.append("c", a_round("乙"))
     assert await store.conversations.load("c", 6) == a_round("乙")
     assert "left out" in caplog.text
+
+
+async def recent_texts(store, conversation: str = "c") -> list[str]:
+    _, rounds = await store.conversations.recent(conversation)
+    return [one.messages[0].text for one in rounds]
+
+
+async def test_a_summary_stands_for_the_rounds_up_to_it(store):
+    for text in "甲乙丙":
+        await store.conversations.append("c", a_round(text))
+    _, rounds = await store.conversations.recent("c")
+    await store.conversations.summarise("c", Summary("甲和乙", rounds[1].id, foreign=True))
+    summary, left = await store.conversations.recent("c")
+    assert (summary.text, summary.foreign) == ("甲和乙", True)
+    assert [one.messages[0].text for one in left] == ["丙"]
+    await store.conversations.summarise("c", Summary("全部", left[0].id))
+    summary, left = await store.conversations.recent("c")
+    assert (summary.text, summary.foreign, left) == ("全部", False, [])
+    assert await store.conversations.recent("other") == (None, [])
+
+
+async def test_a_summary_that_comes_after_the_forgetting_is_not_kept(store):
+    await store.conversations.append("c", a_round("甲"))
+    _, (one,) = await store.conversations.recent("c")
+    await store.conversations.forget("c")
+    await store.conversations.summarise("c", Summary("甲", one.id))
+    assert await store.conversations.recent("c") == (None, [])
+
+
+async def test_what_is_forgotten_is_in_no_file_any_more(tmp_path):
+    async with await open_store(tmp_path) as store:
+        for number in range(20):
+            await store.conversations.append("c", a_round(f"TOPSECRET{number}" * 40))
+        _, rounds = await store.conversations.recent("c")
+        await store.conversations.summarise("c", Summary("TOPSECRET", rounds[3].id))
+        await store.conversations.append("d", a_round("KEPT"))
+        await store.conversations.forget("c")
+        for file in tmp_path.iterdir():
+            assert b"TOPSECRET" not in file.read_bytes()
+        assert await recent_texts(store, "d") == ["KEPT"]
+
+
+async def test_what_has_expired_is_neither_read_nor_kept(tmp_path):
+    async with await open_store(tmp_path) as store:
+        for text in "甲乙丙":
+            await store.conversations.append("c", a_round(text))
+        _, rounds = await store.conversations.recent("c")
+    with sqlite3.connect(tmp_path / STATE_FILE) as database:
+        database.execute("UPDATE rounds SET at = at - 864000 WHERE id < ?", [rounds[2].id])
+    database.close()
+    async with await open_store(tmp_path) as store:
+        await store.conversations.summarise("c", Summary("甲和乙", rounds[1].id))
+    async with await open_store(tmp_path, memory_days=9) as store:
+        assert await store.conversations.recent("c") == (None, [rounds[2]])
+        assert await store.conversations.load("c", 6) == a_round("丙")
+    async with await open_store(tmp_path) as store:
+        assert await recent_texts(store) == ["丙"]
