@@ -13,6 +13,7 @@ from chathands.agent.events import (
     RunStarted,
     Suspended,
     Withdrawn,
+    new_run_id,
 )
 from chathands.agent.facts import AgentFacts
 from chathands.agent.trace_reading import Replay, render_trace, replay
@@ -30,6 +31,7 @@ __all__ = [
     "Suspended",
     "Withdrawn",
     "build_agent",
+    "new_run_id",
     "render_trace",
     "replay",
 ]

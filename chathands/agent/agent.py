@@ -41,7 +41,7 @@ from chathands.toolbox import (
     load_tools,
     may_decide,
 )
-from chathands.toolbox.audit import Unfinished
+from chathands.toolbox.audit import Effect, Unfinished
 from chathands.upstreams.base import Upstream
 from chathands.upstreams.ways import mode_line, ways_of
 
@@ -71,11 +71,13 @@ class Agent:
         *,
         policy: Policy,
         unfinished: tuple[Unfinished, ...] = (),
+        finished: tuple[Effect, ...] = (),
         on_load_error: Callable[[ToolLoadError], object] | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self.unfinished = unfinished
         """Side effects an earlier process began and did not end; whoever asked is to be told."""
+        self.finished = finished  # those it ended, perhaps of runs it did not
         self._registry = registry
         self._on_load_error = on_load_error
         self._load_errors: tuple[ToolLoadError, ...] = ()
@@ -100,7 +102,7 @@ class Agent:
             self.model, self.local = upstream.name, upstream.local
         self._opening = Opening(registry, store, settings, policy, model, self._ways)
         self._locks = KeyedLocks()
-        self._cancelled: OrderedDict[str, str] = OrderedDict()
+        self._cancelled: OrderedDict[str, tuple[str, bool]] = OrderedDict()
         self._waiting_traces: dict[str, RunTrace] = {}
 
     # --- the agent itself
@@ -153,7 +155,7 @@ class Agent:
 
         Raises only CancelledError; `cancelled_reply` then says what had already happened.
         """
-        run_id = new_run_id()
+        run_id = question.run_id or new_run_id()
         tell(on_event, RunStarted(run_id, self._opening.seconds))
         async with self._locks.hold(question.conversation):
             trace = self._opening.trace(run_id, question)
@@ -169,7 +171,11 @@ class Agent:
 
     def cancelled_reply(self, run_id: str) -> str:
         """What a run that was cancelled had already caused, with its reference number."""
-        return self._cancelled.get(run_id) or fallback.cancelled([], [], run_id)
+        return self._cancelled.get(run_id, (fallback.cancelled([], [], run_id), False))[0]
+
+    def changed_something(self, run_id: str) -> bool:
+        """Whether a cancelled run had already caused something, or may have."""
+        return self._cancelled.get(run_id, ("", False))[1]
 
     async def forget(self, conversation_id: str) -> int:
         """Drop what is remembered of a conversation: the number of rounds. Raises StoreError."""
@@ -371,7 +377,7 @@ class Agent:
         do it again.
         """
         reply = fallback.cancelled(run.scope.done, run.not_done(), run.run_id)
-        self._cancelled[run.run_id] = reply
+        self._cancelled[run.run_id] = reply, run.changed_something
         while len(self._cancelled) > CANCELLED_KEPT:
             self._cancelled.popitem(last=False)
         for entry in run.cut_off():

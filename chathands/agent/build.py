@@ -21,6 +21,7 @@ from chathands.errors import (
 from chathands.settings import Settings
 from chathands.store import open_store
 from chathands.toolbox import Audit, Executor, Redactor, Registry, load_policy, open_audit
+from chathands.toolbox.audit import BOT
 from chathands.toolbox.http import SharedHttp
 from chathands.upstreams.base import Upstream
 from chathands.workers.pool import WorkerPool
@@ -47,12 +48,14 @@ async def build_agent(
     upstream: Upstream | None = None,
     on_load_error: OnLoadError | None = None,
     progress: Report | None = None,
+    owner: str = BOT,
 ) -> AsyncIterator[Agent]:
     """An agent with everything it needs; closed in the reverse order.
 
     `upstream` stands in for the one of the settings and is closed too. `on_load_error` is told of
     each tool file that does not load, now and at every reload. `progress` watches the local model
-    being fetched. Without a usable model there is an agent all the same, which says so.
+    being fetched. `owner` is the kind of program it is for (see toolbox/audit.py). Without a usable
+    model there is an agent all the same, which says so.
     Raises StoreError, and ConfigError for a tools.toml with mistakes in it: running with a policy
     nobody meant would be worse than not running.
     """
@@ -66,7 +69,7 @@ async def build_agent(
             redact=redactor.text,
         )
         closing.push_async_callback(store.aclose)
-        audit = await _open_audit(settings, redactor)
+        audit = await _open_audit(settings, redactor, owner)
         closing.push_async_callback(asyncio.to_thread, audit.close)
         workers = WorkerPool(settings.worker)
         closing.push_async_callback(workers.aclose)
@@ -83,6 +86,7 @@ async def build_agent(
             settings,
             policy=policy,
             unfinished=audit.unfinished,
+            finished=audit.finished,
             on_load_error=on_load_error,
         )
         await agent.reload_tools()
@@ -103,9 +107,9 @@ async def _model(settings: Settings, progress: Report | None) -> Upstream | Chat
         return error
 
 
-async def _open_audit(settings: Settings, redactor: Redactor) -> Audit:
+async def _open_audit(settings: Settings, redactor: Redactor, owner: str) -> Audit:
     try:
-        return await asyncio.to_thread(open_audit, settings.state_dir, redactor)
+        return await asyncio.to_thread(open_audit, settings.state_dir, redactor, owner=owner)
     except OSError as error:
         raise StoreError(
             f"the audit trail cannot be opened: {error}",

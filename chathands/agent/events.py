@@ -42,6 +42,8 @@ class Question:
     """How the asker is called; empty: the caller's name."""
     now: datetime | None = None
     """None: the time of asking."""
+    run_id: str = ""
+    """Drawn by an asking side that has written it down (`new_run_id`); empty: drawn here."""
 
     @property
     def conversation(self) -> str:

@@ -108,13 +108,13 @@ class _Session:
         from chathands.agent import build_agent
 
         with FetchProgress(console) as progress:
-            building = build_agent(self._settings, progress=progress)
+            building = build_agent(self._settings, progress=progress, owner="terminal")
             agent = self._loop.run(building.__aenter__())
         try:
             for error in agent.describe().load_errors:
                 complaints.print(f"[yellow]{plain(error.sentence)}[/yellow]")
             for cut_off in agent.unfinished:
-                # It is told once, to whoever starts first: here that may be an admin, looking.
+                # The bot's are shown here too, but stay the bot's to tell.
                 what = f"{cut_off.name}（{cut_off.target}）" if cut_off.target else cut_off.name
                 text = f"上次退出时 {what} 没有结束，不能确定是否完成（编号 {cut_off.run_id}）。"
                 complaints.print(f"[yellow]{plain(text)}[/yellow]")

@@ -8,6 +8,9 @@ Where a person was asked, `decision` (yes, no, expired) and `decided_by` (user i
 it; they stand in the intent, or in the line of the call that was not run.
 
 An intent without an outcome means the process died in between: the side effect may have happened.
+
+A journal belongs to the kind of program that began it (`start` lines say `by`): only that kind
+closes its open intents, because only that kind can tell whoever asked.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -40,6 +43,12 @@ workbook does not fill the disk."""
 
 KEY_BYTES = 32
 
+_ABOUT = ("run", "tool", "target")
+
+
+BOT = "bot"
+"""The owner of journals that do not name one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
@@ -53,6 +62,16 @@ class Unfinished:
     """Wall clock, seconds, when it was about to start."""
 
 
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """A side effect of an earlier process and its outcome."""
+
+    run_id: str
+    name: str
+    target: str
+    status: Status
+
+
 class Audit:
     """The writing side; open with `open_audit`, close with `close()`."""
 
@@ -61,6 +80,7 @@ class Audit:
         journal: Journal,
         redactor: Redactor,
         unfinished: tuple[Unfinished, ...] = (),
+        finished: tuple[Effect, ...] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._journal = journal
@@ -70,6 +90,9 @@ class Audit:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="audit")
         self.unfinished = unfinished
         """Side effects of an earlier process without an outcome; whoever asked is to be told."""
+        self.finished = finished
+        """Those with one, of processes of this kind since their last start: a run that was cut off
+        later has done this."""
 
     async def intent(
         self,
@@ -145,30 +168,44 @@ class Audit:
 
 
 def open_audit(
-    state_dir: Path, redactor: Redactor, *, clock: Callable[[], float] = time.time
+    state_dir: Path,
+    redactor: Redactor,
+    *,
+    owner: str = BOT,
+    clock: Callable[[], float] = time.time,
 ) -> Audit:
     """The trail in `state_dir/audit`; intents a dead process left are closed as `unknown`.
 
-    A second process on the same state (gateway beside the bot) gets a journal of its own. Raises
-    OSError. Blocking: call it at start.
+    `owner` is the kind of program this is. Open intents in a dead journal of another kind are
+    given as well, and stay open for that kind. A second process on the same state (gateway beside
+    the bot) gets a journal of its own. Raises OSError. Blocking: call it at start.
     """
     directory = state_dir / "audit"
     directory.mkdir(parents=True, exist_ok=True)
     key = _key(state_dir)
     mine: Journal | None = None
     unfinished: list[Unfinished] = []
+    finished: list[Effect] = []
     number = 0
     while mine is None or (directory / str(number + 1)).is_dir():
         number += 1
         journal = Journal.take(directory / str(number), key)
         if journal is None:
             continue
-        unfinished += _close_intents(journal, clock)
-        if mine is None:
+        for remark in journal.remarks:
+            journal.append({"kind": "recovered", "time": clock(), "remark": remark}, durable=False)
+        lines = journal.lines_since("start")
+        ours = not lines or lines[0].get("by", BOT) == owner
+        waiting, ended = _effects(lines)
+        unfinished += map(_unfinished, waiting.values())
+        if ours:
+            finished += ended
+            _close_intents(journal, waiting, owner, clock)
+        if ours and mine is None:
             mine = journal
         else:
             journal.close()
-    return Audit(mine, redactor, tuple(unfinished), clock)
+    return Audit(mine, redactor, tuple(unfinished), tuple(finished), clock)
 
 
 def has_trail(state_dir: Path) -> bool:
@@ -218,21 +255,35 @@ def _key(state_dir: Path) -> bytes:
     return key
 
 
-def _close_intents(journal: Journal, clock: Callable[[], float]) -> list[Unfinished]:
-    """Every start closes what is open, so only lines after the last `start` can be open."""
-    waiting: dict[int, dict[str, Any]] = {}
-    for line in journal.lines_since("start"):
+def _effects(
+    lines: Iterable[Mapping[str, Any]],
+) -> tuple[dict[int, Mapping[str, Any]], list[Effect]]:
+    """Intents without an outcome by their number, and the effects of the others.
+
+    Every start closes what is open, so only lines after the last `start` can be open.
+    """
+    waiting: dict[int, Mapping[str, Any]] = {}
+    ended: list[Effect] = []
+    for line in lines:
         if line.get("kind") == "intent":
             waiting[line["seq"]] = line
         elif line.get("kind") == "outcome":
-            waiting.pop(line.get("intent", 0), None)
-    for remark in journal.remarks:
-        journal.append({"kind": "recovered", "time": clock(), "remark": remark}, durable=False)
+            intent = waiting.pop(line.get("intent", 0), None)
+            status = line.get("status")
+            if intent is not None and status in list(Status):
+                run_id, name, target = (str(intent.get(key, "")) for key in _ABOUT)
+                ended.append(Effect(run_id, name, target, Status(status)))
+    return waiting, ended
+
+
+def _close_intents(
+    journal: Journal, waiting: Iterable[int], owner: str, clock: Callable[[], float]
+) -> None:
     for seq in waiting:
         record = {"kind": "outcome", "intent": seq, "time": clock(), "at_start": True}
         journal.append({**record, "status": Status.UNKNOWN.value}, durable=False)
-    journal.append({"kind": "start", "time": clock()}, durable=True)
-    return [_unfinished(line) for line in waiting.values()]
+    start = {"kind": "start", "time": clock()} | ({} if owner == BOT else {"by": owner})
+    journal.append(start, durable=True)
 
 
 def _unfinished(line: Mapping[str, Any]) -> Unfinished:

@@ -98,13 +98,13 @@ class Journal:
         return head.seq
 
     def lines_since(self, kind: str) -> list[dict[str, Any]]:
-        """The readable lines after the last one of this kind (all if there is none), oldest
+        """The readable lines from the last one of this kind on (all if there is none), oldest
         first. Reads no more segments than that takes."""
         found: list[dict[str, Any]] = []
         for segment in reversed(segments(self._directory)):
             lines = [line for raw in segment.read_bytes().splitlines() if (line := _read(raw))]
             last = max((n for n, line in enumerate(lines) if line.get("kind") == kind), default=-1)
-            found[:0] = lines[last + 1 :]
+            found[:0] = lines[max(last, 0) :]
             if last >= 0:
                 break
         return found

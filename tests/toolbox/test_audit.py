@@ -375,3 +375,38 @@ def test_an_intent_without_a_time_is_unfinished_all_the_same(tmp_path: Path):
         file.write(json.dumps(line) + "\n")
     (left,) = opened_and_closed(tmp_path)
     assert (left.run_id, left.time) == ("R1", 0.0)
+
+
+async def test_another_kind_of_program_shows_an_open_intent_but_leaves_it_to_its_owner(
+    tmp_path: Path,
+):
+    bot = opened(tmp_path)
+    done = await bot.intent(MEMBER, "R1", "send", {}, target="甲")
+    await bot.outcome(done, Status.OK, "已推送", 3)
+    await bot.intent(MEMBER, "R1", "send", {}, target="乙")
+    bot.close()
+    for _ in range(2):
+        terminal = open_audit(tmp_path, Redactor(), owner="terminal")
+        assert [left.target for left in terminal.unfinished] == ["乙"]
+        assert "甲" not in [effect.target for effect in terminal.finished]
+        mine = await terminal.intent(BOSS, "R2", "send", {}, target="丙")
+        await terminal.outcome(mine, Status.OK, "", 0)
+        terminal.close()
+    bot = opened(tmp_path)
+    assert [left.target for left in bot.unfinished] == ["乙"]
+    assert [(e.run_id, e.target, e.status) for e in bot.finished] == [("R1", "甲", Status.OK)]
+    bot.close()
+    assert opened_and_closed(tmp_path) == ()
+    assert verify(tmp_path) == []
+
+
+async def test_what_a_terminal_left_open_is_the_next_terminals_to_tell(tmp_path: Path):
+    terminal = open_audit(tmp_path, Redactor(), owner="terminal")
+    await terminal.intent(BOSS, "R2", "send", {}, target="丙")
+    terminal.close()
+    bot = opened(tmp_path)
+    bot.close()
+    for expected in (["丙"], []):
+        terminal = open_audit(tmp_path, Redactor(), owner="terminal")
+        assert [left.target for left in terminal.unfinished] == expected
+        terminal.close()
