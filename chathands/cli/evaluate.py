@@ -94,7 +94,7 @@ def _cases(
                 f"bad --bench {text}",
                 sentence=f"--bench {text} 看不懂：写成 种类=路径，种类是 {'、'.join(READERS)}。",
             )
-        cases += READERS[kind](Path(path))
+        cases += READERS[kind](Path(path), lambda said: typer.echo(said, err=True))
     for file in files or ([] if bench else [shipped_cases()]):
         cases += load_cases(file)
     if only is not None:

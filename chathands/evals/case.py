@@ -26,7 +26,7 @@ from chathands.conversation import (
 )
 from chathands.errors import ConfigError
 
-Rule = Literal["own", "bfcl", "acebench"]
+Rule = Literal["own", "bfcl", "bfcl_code", "acebench"]
 """How argument values are compared: by this file's matchers, or as a public benchmark does."""
 
 
