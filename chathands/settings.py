@@ -105,12 +105,41 @@ class GroupSettings(_Section):
     """Runs at once over all groups (1 with the local model, which has one slot)."""
     per_user_minute: int = Field(default=20, ge=1)
     per_group_minute: int = Field(default=60, ge=1)
+    per_user_day: int = Field(default=0, ge=0)
+    """Questions of one person in one place and day, where its admins set nothing; 0: no limit."""
+    enabled: bool = True
+    """Whether the bot answers in groups where nobody has said 开 or 关."""
     session: Literal["user", "group"] = "user"
     """Whose conversation: each person's own in each group, or one per group."""
     reply_length: int = Field(default=1500, ge=200)
     """Characters of one plain QQ message; beyond about 2000 risk control starts to refuse."""
     send_timeout: float = Field(default=15, gt=0)
     """NapCat waits up to 10 s for its own acknowledgement; less would call good sends unknown."""
+    bots: tuple[str, ...] = ()
+    """Accounts that are other bots: what they say is never answered."""
+    turn_cap: int = Field(default=30, ge=2)
+    """Turns of one person without a pause of three minutes: people make one, bots never do. More
+    than a minute's limit, so that nobody who merely asks fast meets it first."""
+    typed_mention: bool = False
+    """Whether a typed "@name" counts as a mention. Off: it is text, and others may bear the
+    name."""
+    stale_seconds: float = Field(default=60, gt=0)
+    """Messages older than this are not answered: after a reconnect some implementations report
+    again what they had already reported."""
+    recent_minutes: float = Field(default=10, ge=0)
+    """So long "this file" finds what its sender sent before. QQ's file message cannot mention."""
+    file_mb: float = Field(default=20, gt=0)
+    """Of one fetched file; the worker's memory limit takes a workbook of about that size."""
+    received_mb: float = Field(default=200, gt=0)
+    """Kept of one person; the oldest go first."""
+    received_days: float = Field(default=7, gt=0)
+    fetch_seconds: float = Field(default=10, gt=0)
+    """For all files and forwarded messages of one question together."""
+    file_origins: tuple[str, ...] = ()
+    """`http://host:port` inside the house from which files may be fetched all the same."""
+    file_dirs: tuple[Path, ...] = ()
+    """Directories of the OneBot implementation on this machine, from which files it names by path
+    are read. None by default: a path is only its word."""
 
 
 class ApiToken(_Section):
@@ -140,7 +169,14 @@ class StoreSettings(_Section):
     trace_days: int = Field(default=7, ge=1)
     trace_mb: int = Field(default=500, ge=1)
     history_rounds: int = Field(default=6, ge=0)
-    """Earlier questions of a conversation the model sees again."""
+    """Earlier questions of a conversation the model sees again; 0: every question stands alone."""
+    history_tokens: int | None = Field(default=None, ge=100)
+    """What they may take together. None: a quarter of the model's context."""
+    summary: bool = True
+    """Whether the model is asked, behind the replies, for a summary of what no longer fits; without
+    it the first words of each question and answer are kept."""
+    memory_days: float = Field(default=30, gt=0)
+    """What was said before that is forgotten; a month covers "as in the last report"."""
 
 
 class Settings(BaseSettings):

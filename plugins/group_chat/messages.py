@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from chathands.toolbox.context import Caller, CallerRole
 
@@ -35,6 +36,38 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file or picture that came with a message, fetched or not."""
+
+    kind: Literal["image", "file"]
+    name: str
+    """As its sender called it, on one line; may be empty for a picture."""
+    size: int | None = None
+    """Bytes, when the protocol said so."""
+    handle: Mapping[str, Any] = field(default_factory=dict)
+    """What the line needs to fetch it; nobody else looks inside."""
+    sent_at: float = 0.0
+    """Wall clock, seconds; set for one that came in an earlier message."""
+    path: str | None = None
+    """Under this name the asker's tools open it, once it is fetched."""
+    problem: str = ""
+    """Why it was not fetched: one sentence for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarded:
+    """A forwarded chat log, opened or not. What it says is text from outside."""
+
+    handle: Mapping[str, Any] = field(default_factory=dict)
+    """What the line needs to open it."""
+    text: str | None = None
+    """Who said what, a line each, within the limits; None until it is opened."""
+    files: tuple[Attachment, ...] = ()
+    sent_at: float = 0.0
+    """As for attachments."""
+
+
+@dataclass(frozen=True, slots=True)
 class Quoted:
     """The message that was quoted. `text` is None when it could not be fetched."""
 
@@ -42,6 +75,8 @@ class Quoted:
     text: str | None = None
     sender: str = ""
     by_bot: bool = False
+    files: tuple[Attachment, ...] = ()
+    forwarded: tuple[Forwarded, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +94,10 @@ class Incoming:
     quoted: Quoted | None = None
     mentioned: bool = True
     """By an explicit mention, a name at the start, or in private; not merely by a quote."""
+    files: tuple[Attachment, ...] = ()
+    """What the message carries, and what the same person sent shortly before it."""
+    forwarded: tuple[Forwarded, ...] = ()
+    """Likewise, of chat logs."""
 
     @property
     def caller(self) -> Caller:
@@ -71,6 +110,18 @@ class Incoming:
             platform=place.platform,
             bot_id=place.bot_id,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """The little that decides whether a message is dealt with at all, before anything is asked."""
+
+    place: Place
+    message_id: str
+    sent_at: float | None = None
+    """Wall clock, seconds; None when the protocol did not say."""
+    from_bot: bool = False
+    """Its sender is another account this very process serves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,4 +173,14 @@ class Line(Protocol):
 
     async def connected(self, bot_id: str, *, seconds: float) -> bool:
         """Wait until that bot is connected; False when it is not within `seconds`."""
+        ...
+
+    async def fetch(self, place: Place, file: Attachment, *, limit: int, seconds: float) -> bytes:
+        """The bytes of an attachment. Raises ToolError with a sentence for people."""
+        ...
+
+    async def open_forwarded(
+        self, place: Place, forwarded: Forwarded, *, seconds: float
+    ) -> Forwarded:
+        """The chat log with its text; what cannot be opened says so in it, and nothing raises."""
         ...
