@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chathands.evals.case import Case, ExpectedCall, GivenMessage
+from chathands.evals.case import Case, CaseTool, ExpectedCall, GivenMessage
 from chathands.evals.public_rows import Row, SkippedRow, language_of, offered_tools
+from chathands.schema_values import json_types
 
 _PREFIX = re.compile(r"\A(?:BFCL_v\d+_|gorilla_openfunctions_v1_test_)")
 
@@ -22,6 +23,9 @@ def bfcl_case(row: Row) -> Case:
         raise ValueError("the last message is not the user's")
     category = row.category(_PREFIX)
     tools = offered_tools(row.fields["function"])
+    code = "java" in category
+    if code:
+        tools = [_taking_source_text(tool) for tool in tools]
     free = "relevance" in category
     if row.answer is None and not free:
         raise ValueError("no answer (possible_answer/ beside the file, same name)")
@@ -45,7 +49,7 @@ def bfcl_case(row: Row) -> Case:
             "expect": expect,
             "any_call": free and "irrelevance" not in category,
             "first_only": True,
-            "rule": "bfcl_code" if "java" in category else "bfcl",
+            "rule": "bfcl_code" if code else "bfcl",
         }
     )
 
@@ -68,3 +72,29 @@ def _calls(answer: Any) -> Iterator[ExpectedCall]:
     for call in answer if isinstance(answer, list) else [answer]:
         for name, arguments in call.items():
             yield ExpectedCall(tool=name, arguments=arguments or {})
+
+
+def _taking_source_text(tool: CaseTool) -> CaseTool:
+    """The tool with room for a variable's name or an expression where a value is declared.
+
+    The Java and JavaScript categories want both; the benchmark itself declares everything as text.
+    """
+    properties = tool.parameters.get("properties") or {}
+    wider = {name: _wider(schema) for name, schema in properties.items()}
+    return tool.model_copy(update={"parameters": {**tool.parameters, "properties": wider}})
+
+
+def _wider(schema: Any) -> Any:
+    if not isinstance(schema, Mapping):
+        return schema
+    wide = dict(schema)
+    if inner := schema.get("properties"):
+        wide["properties"] = {name: _wider(each) for name, each in inner.items()}
+    types = json_types(schema.get("type"))
+    if types and not {"string", "boolean"} & set(types):
+        wide["type"] = [*types, "string"]
+        wide["description"] = (
+            f"{schema.get('description') or ''} ({schema['type']}; a variable or an expression is "
+            "given as text.)"
+        ).strip()
+    return wide

@@ -19,8 +19,9 @@ Where this departs from the checker, and why:
 - An object's key whose answer is a bare value wants that value; the checker reads such text letter
   by letter. 1 is never `true`, which Python's equality would allow.
 - Java and JavaScript (`fits_bfcl_code`): the checker has models write every argument as source
-  text and reads that. Tools are offered here with their real types, so a JSON value is right when
-  it is the answer; source text is read (`code_values.py`) and right as well.
+  text and reads that. Tools are offered here with their real types, text being allowed beside
+  them, so a JSON value is right when it is the answer; source text is read (`code_values.py`) and
+  right as well.
 """
 
 from __future__ import annotations

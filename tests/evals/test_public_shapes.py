@@ -1,8 +1,13 @@
 """The shapes that rows of public benchmarks come in, and what is done with odd ones."""
 
+import json
+from dataclasses import replace
+
 import pytest
 
+from chathands.emulation import parse_reply
 from chathands.errors import ConfigError
+from chathands.evals.judge import judge
 from chathands.evals.public import acebench_cases, bfcl_cases
 from tests.evals.test_public import ASKED, FUNCTION, write
 
@@ -58,6 +63,25 @@ def test_bfcl_shapes_of_questions_and_answers(tmp_path, question, truth):
 @pytest.mark.parametrize("name", ["simple_java", "simple_javascript", "java", "javascript"])
 def test_java_and_javascript_have_a_rule_of_their_own(tmp_path, name):
     assert bfcl(tmp_path, "x", TRUTH, f"BFCL_v4_{name}.json").rule == "bfcl_code"
+
+
+def test_java_and_javascript_tools_take_variables_and_expressions(tmp_path):
+    properties = {
+        "ids": {"type": "ArrayList", "items": {"type": "integer"}, "description": "Ids."},
+        "on": {"type": "Boolean"},
+        "who": {"type": "String"},
+        "store": {"type": "dict", "properties": {"state": {"type": "HashMap"}}},
+    }
+    function = {"name": "f", "parameters": {"type": "dict", "properties": properties}}
+    answer = {"ids": ["myIds"], "on": [True], "who": ["x"], "store": [{"state": ["myState"]}]}
+    row = {"id": "a", "question": "x", "function": [function], "ground_truth": [{"f": answer}]}
+    write(tmp_path, "BFCL_v4_simple_java.json", [row])
+    (case,) = bfcl_cases(tmp_path)
+    written = {"ids": "myIds", "on": True, "who": "x", "store": {"state": "myState"}}
+    block = json.dumps({"tool": "f", "parameters": written})
+    read = parse_reply(f"```json action\n{block}\n```", case.specs)
+    assert judge(case, read.calls, "").completed
+    assert not judge(case, [replace(read.calls[0], arguments={})], "").completed
 
 
 def test_a_conversation_before_the_request(tmp_path):
