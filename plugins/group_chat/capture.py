@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from chathands.settings import GroupSettings
 from chathands.toolbox.context import Caller
-from plugins.group_chat.messages import Incoming, Place
+from plugins.group_chat.messages import Attachment, Forwarded, Incoming, Place
 
 APPROVE, DENY, STOP = "确认", "取消", "停"
 """The words people are told. They never queue."""
 
 THIS = "请看我引用的这条消息，按里面的内容回答或处理。"
 """A quote and a mention without words mean "this"."""
+THESE = "请看我发来的内容，按里面的内容回答或处理。"
+"""So does a mention without words beside a file."""
+QUOTE_UNREADABLE = "引用的那条消息读取不到，请把内容直接发给我。"
 
 _DECISION = re.compile(
     rf"(?P<word>{APPROVE}|{DENY})\s*(?:[#＃第]?\s*(?P<number>\d{{1,6}})\s*[号条]?)?[\s。.！!~～]*"
@@ -45,23 +49,68 @@ def is_stop(text: str) -> bool:
 
 
 def question_text(incoming: Incoming) -> str | None:
-    """What is asked; None when nothing was said and nothing quoted."""
-    if incoming.text:
-        return incoming.text
-    if incoming.quoted is not None and incoming.quoted.text:
-        return THIS
-    return None
+    """What is asked, with the files that came along; None when there is nothing to go by."""
+    quoted = incoming.quoted
+    text = incoming.text
+    if not text:
+        if quoted is not None and (quoted.text or quoted.files or quoted.forwarded):
+            text = THIS
+        elif incoming.files or incoming.forwarded:
+            text = THESE
+        else:
+            return None
+    return "\n".join((text, *_file_lines(incoming.files)))
+
+
+def why_nothing(incoming: Incoming, greeting: str) -> str:
+    """What to answer when there was no question: usually `greeting`."""
+    if incoming.quoted is not None and incoming.quoted.text is None:
+        return QUOTE_UNREADABLE
+    return greeting
 
 
 def quoted_text(incoming: Incoming) -> str | None:
-    """The quoted message as the agent gets it: who said it, and what."""
+    """What is not the asker's own words: the quoted message (who said it, and what), and the chat
+    logs that came along. All of it is data from outside."""
     quoted = incoming.quoted
-    if quoted is None:
-        return None
-    if quoted.text is None:
-        return "（引用的消息读取不到）"
-    who = "机器人" if quoted.by_bot else (quoted.sender or "某位成员")
-    return f"{who}：{quoted.text}" if quoted.text else None
+    parts: list[str] = []
+    if quoted is not None and quoted.text is None:
+        parts.append("（引用的消息读取不到）")
+    elif quoted is not None:
+        who = "机器人" if quoted.by_bot else (quoted.sender or "某位成员")
+        if quoted.text:
+            parts.append(f"{who}：{quoted.text}")
+        parts += _file_lines(quoted.files, "其中的")
+        for log in quoted.forwarded:
+            parts += _log_lines(log)
+    for log in incoming.forwarded:
+        parts += ["转发的聊天记录：", *_log_lines(log)]
+    return "\n".join(parts) or None
+
+
+def _log_lines(log: Forwarded) -> list[str]:
+    return [*([log.text] if log.text else []), *_file_lines(log.files, "其中的")]
+
+
+def _file_lines(files: Iterable[Attachment], whose: str = "") -> list[str]:
+    """A line for each file: the name tools open it by, or why they cannot."""
+    lines = []
+    for file in files:
+        what = "图片" if file.kind == "image" else "文件"
+        said = whose or ("我之前发的" if file.sent_at else "我发的")
+        named = f" {file.name}" if file.name else ""
+        if file.path is not None:
+            size = f"，{_size(file.size)}" if file.size else ""
+            lines.append(f"（{said}{what}：{file.path}{size}）")
+        elif file.problem:
+            lines.append(f"（{said}{what}{named} 没有取到：{file.problem}）")
+        elif file.sent_at:
+            lines.append(f"（{said}{what}{named}）")
+    return lines
+
+
+def _size(size: int) -> str:
+    return f"{size / 2**20:.1f} MB" if size >= 2**20 else f"{max(1, round(size / 1024))} KB"
 
 
 def conversation_id(incoming: Incoming, settings: GroupSettings) -> str:

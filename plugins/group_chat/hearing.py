@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 FILES_AT_ONCE = 5
 """Fetched for one question; whoever has more says which."""
+IMAGE_SECONDS = 4.0
+"""For one picture, which arrives at once or not at all; few questions are about it."""
 EARLIER_KEPT = 3
 """Of one person: the file somebody means by "this file" is one of the last few."""
 EARLIER_PEOPLE = 4096
@@ -51,6 +53,7 @@ _POINTS_BACK = re.compile(
 )
 """Words that may mean a picture or a chat log sent before. Pictures are sent all day long: without
 such a word one is left alone. Files are rare, and need none."""
+
 
 T = TypeVar("T", Attachment, Forwarded)
 
@@ -113,7 +116,7 @@ class Earlier:
         key = (place.lane, place.user_id)
         kept = self._sent.pop(key, [])
         for one in what:
-            same = next((k for k in kept if _same(k, one)), None)
+            same = next((k for k in kept if alike(k, one)), None)
             if same is not None:
                 kept.remove(same)
                 one = replace(one, handle={**one.handle, **same.handle})  # each may hold the key
@@ -136,18 +139,30 @@ class Earlier:
     def used(self, place: Place, what: Sequence[Attachment | Forwarded]) -> None:
         """It went to the model, whose history has it from now on."""
         key = (place.lane, place.user_id)
-        left = [one for one in self._sent.get(key, ()) if one not in what]
+        left = [one for one in self._sent.get(key, ()) if not any(alike(one, w) for w in what)]
         if left:
             self._sent[key] = left
         else:
             self._sent.pop(key, None)
 
 
-def _same(one: Attachment | Forwarded, other: Attachment | Forwarded) -> bool:
+def alike(one: Attachment | Forwarded, other: Attachment | Forwarded) -> bool:
+    """Whether both are the same thing, reported in two ways or at two times."""
+    if one.handle and one.handle == other.handle:
+        return True
     if isinstance(one, Forwarded) or isinstance(other, Forwarded):
-        return one == other
+        return False
     sizes = {one.size, other.size} - {None}
     return one.kind == other.kind == "file" and one.name == other.name and len(sizes) < 2
+
+
+def _unlike(things: tuple[T, ...]) -> tuple[T, ...]:
+    """Each once: two messages of one question may both point at the same earlier file."""
+    kept: list[T] = []
+    for one in things:
+        if not any(alike(one, other) for other in kept):
+            kept.append(one)
+    return tuple(kept)
 
 
 class Hearing:
@@ -198,7 +213,7 @@ class Hearing:
         earlier = [
             one
             for one in self._earlier.of(incoming.place, incoming.text)
-            if not any(one.handle == mine.handle for mine in own)
+            if not any(alike(one, mine) for mine in own)
         ]
         if incoming.quoted is not None or own:
             # Whoever quotes or sends something means that, and a file at most besides.
@@ -224,6 +239,9 @@ class Hearing:
             incoming.files or incoming.forwarded or (quoted and (quoted.files or quoted.forwarded))
         ):
             return incoming
+        incoming = replace(
+            incoming, files=_unlike(incoming.files), forwarded=_unlike(incoming.forwarded)
+        )
         self._earlier.used(incoming.place, [*incoming.files, *incoming.forwarded])
         clock = asyncio.get_running_loop().time
         until = clock() + self._settings.fetch_seconds
@@ -270,6 +288,8 @@ class Hearing:
         if number >= FILES_AT_ONCE:
             return replace(file, problem=TOO_MANY_FILES)
         limit = int(self._settings.file_mb * 2**20)
+        if file.kind == "image":
+            seconds = min(seconds, IMAGE_SECONDS)
         if file.size is not None and file.size > limit:
             return replace(file, problem=f"超过 {self._settings.file_mb:g} MB 的上限")
         try:

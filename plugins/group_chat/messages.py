@@ -75,6 +75,7 @@ class Quoted:
     text: str | None = None
     sender: str = ""
     by_bot: bool = False
+    sender_id: str = ""
     files: tuple[Attachment, ...] = ()
     forwarded: tuple[Forwarded, ...] = ()
 
@@ -173,6 +174,19 @@ class Line(Protocol):
 
     async def connected(self, bot_id: str, *, seconds: float) -> bool:
         """Wait until that bot is connected; False when it is not within `seconds`."""
+        ...
+
+    async def alive(self, bot_id: str) -> bool:
+        """Whether the other side can be expected to take a message now; a connection may be open
+        and dead."""
+        ...
+
+    async def react(self, place: Place, message_id: str) -> None:
+        """Show on a message that it was heard, where that is possible; never raises."""
+        ...
+
+    async def muted(self, place: Place) -> float:
+        """Seconds the bot may still not speak there, as far as the other side says; else 0."""
         ...
 
     async def fetch(self, place: Place, file: Attachment, *, limit: int, seconds: float) -> bytes:

@@ -5,7 +5,10 @@ Shapes are those of NapCat, LLOneBot, Lagrange v1 and go-cqhttp.
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
+from math import isfinite
 from typing import Any
 
 from nonebot.adapters.onebot.v11 import (
@@ -16,9 +19,17 @@ from nonebot.adapters.onebot.v11 import (
     PrivateMessageEvent,
 )
 from nonebot.adapters.onebot.v11.event import Sender
-from pydantic import model_validator
+from nonebot.compat import type_validate_python
+from pydantic import ValidationError, model_validator
 
-_BLANK = " \t\r\n\u3000\u00a0\u200b\u200c\u200d\u2060\ufeff"
+from plugins.group_chat.hearing_text import BLANK, clean_name, clean_text, one_line
+from plugins.group_chat.messages import Attachment, Forwarded
+
+LONGEST_CARD = 80
+"""Characters of a card's own summary ("[分享]…")."""
+MULTIMSG = "com.tencent.multimsg"
+"""The app of a card that is a forwarded chat log (go-cqhttp, Lagrange, older LLOneBot)."""
+
 _PLACEHOLDERS = {
     "image": "[图片]",
     "mface": "[表情]",
@@ -26,8 +37,17 @@ _PLACEHOLDERS = {
     "record": "[语音]",
     "video": "[视频]",
     "forward": "[合并转发的聊天记录]",
+    "node": "[合并转发的聊天记录]",
     "json": "[卡片消息]",
     "xml": "[卡片消息]",
+    "share": "[链接]",
+    "location": "[位置]",
+    "music": "[音乐]",
+    "poke": "[戳一戳]",
+    "dice": "[骰子]",
+    "rps": "[猜拳]",
+    "markdown": "[Markdown 消息]",
+    "contact": "[名片]",
 }
 
 
@@ -40,22 +60,13 @@ def mended(values: Any) -> Any:
     if not isinstance(values, dict):
         return values
     whole = dict(values)
-    whole["time"] = _number(values.get("time"))
-    whole["font"] = _number(values.get("font"))
-    whole["message_id"] = _number(values.get("message_id"))
+    for name in ("time", "font", "message_id", "self_id"):
+        whole[name] = _number(values.get(name))
     whole["sub_type"] = str(values.get("sub_type") or "normal")
     raw = values.get("raw_message")
     whole["raw_message"] = raw if isinstance(raw, str) else ""
-    message = values.get("message", whole["raw_message"])
-    if isinstance(message, dict):
-        message = [message]
-    if isinstance(message, list):
-        message = [
-            _segment(str(part["type"]), as_object(part.get("data")))
-            for part in message
-            if isinstance(part, dict) and part.get("type")
-        ]
-    whole["message"] = message if isinstance(message, str | list) else ""
+    message = values.get("message")
+    whole["message"] = plain_message(whole["raw_message"] if message is None else message)
     sender = as_object(values.get("sender"))
     for name, field in Sender.model_fields.items():
         if (value := sender.get(name)) is None:
@@ -63,10 +74,33 @@ def mended(values: Any) -> Any:
         wants_number = field.annotation == int | None
         sender[name] = _number(value) if wants_number else str(value)
     whole["sender"] = sender
+    if not _number(values.get("user_id")) and sender.get("user_id"):
+        whole["user_id"] = sender["user_id"]
     if (anonymous := values.get("anonymous")) and not _is_anonymous(anonymous):
         whole["anonymous"] = None
         whole["sub_type"] = "anonymous"  # whoever it is, it is nobody we know
     return whole
+
+
+def plain_message(message: Any) -> str | list[dict[str, Any]]:
+    """A message in one of the two shapes the adapter reads: CQ text, or a list of segments."""
+    if isinstance(message, dict):
+        message = [message]
+    if isinstance(message, list):
+        return [
+            _segment(str(part["type"]), as_object(part.get("data")))
+            for part in message
+            if isinstance(part, dict) and part.get("type")
+        ]
+    return message if isinstance(message, str) else ""
+
+
+def parsed(message: Any) -> Message:
+    """A message of any shape an implementation gives; an empty one for junk."""
+    try:
+        return type_validate_python(Message, plain_message(message))
+    except (ValidationError, ValueError, TypeError, KeyError):
+        return Message()
 
 
 def _segment(kind: str, data: dict[str, Any]) -> dict[str, Any]:
@@ -78,8 +112,13 @@ def _segment(kind: str, data: dict[str, Any]) -> dict[str, Any]:
 def _number(value: Any) -> int:
     try:
         return int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
+        pass
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
         return 0
+    return int(number) if isfinite(number) else 0
 
 
 def as_object(value: Any) -> dict[str, Any]:
@@ -98,34 +137,165 @@ class TolerantPrivateMessage(PrivateMessageEvent):
     mend = model_validator(mode="before")(mended)
 
 
-def mentions_bot(segment: MessageSegment, bot_id: int) -> bool:
-    return segment.type == "at" and str(as_object(segment.data).get("qq", "")) == str(bot_id)
+def seconds_of(value: Any) -> float | None:
+    """A time as wall-clock seconds; some give milliseconds, some nothing."""
+    number = _number(value)
+    if number <= 0:
+        return None
+    return number / 1000 if number > 10**11 else float(number)
+
+
+# --- what a message says
+
+
+def mentions_bot(segment: MessageSegment, bot_id: int | str) -> bool:
+    qq = as_object(segment.data).get("qq")
+    return segment.type == "at" and qq is not None and str(qq).strip() == str(bot_id)
 
 
 def quote_id_of(event: MessageEvent) -> str | None:
     for segment in event.original_message:
         if segment.type == "reply":
-            return str(segment.data.get("id") or "") or None
+            return str(as_object(segment.data).get("id") or "").strip() or None
     return None
 
 
-def text_of(message: Message, bot_id: int, names: dict[str, str] | None = None) -> str:
+def first_words(message: Message, bot_id: int | str) -> str:
+    """The text a message starts with: behind a quote, pictures and the bot's own mention, but not
+    behind somebody else's, which turns to that person."""
+    for segment in message:
+        if segment.type == "text":
+            words = str(as_object(segment.data).get("text") or "").strip(BLANK)
+            if words:
+                return words
+        elif segment.type == "at" and not mentions_bot(segment, bot_id):
+            return ""
+    return ""
+
+
+def without_answered(message: Message, quoted_sender: str) -> Message:
+    """The message without the mention clients put behind a quote by themselves."""
+    left, after_quote = Message(), False
+    for segment in message:
+        is_at = segment.type == "at"
+        if after_quote and is_at and str(as_object(segment.data).get("qq")) == quoted_sender:
+            after_quote = False
+            continue
+        after_quote = segment.type == "reply"
+        left.append(segment)
+    return left
+
+
+def text_of(message: Message, bot_id: int | str, names: dict[str, str] | None = None) -> str:
     """The words of a message: mentions by name, what is not text by a placeholder."""
     parts: list[str] = []
     for segment in message:
         data = as_object(segment.data)  # a quoted message comes as get_msg gave it, unmended
         if segment.type == "text":
-            parts.append(str(data.get("text") or ""))
+            parts.append(str(data.get("text") or "").replace("\0", ""))
         elif mentions_bot(segment, bot_id):
             parts.append("\0")
         elif segment.type == "at":
-            qq = str(data.get("qq") or "")
-            name = str((names or {}).get(qq) or data.get("name") or qq).lstrip("@")
-            parts.append("@全体成员" if qq == "all" else f"@{name} ")
+            qq = str(data.get("qq") or "").strip()
+            told = clean_name(str(data.get("name") or "").lstrip("@"))
+            name = (names or {}).get(qq) or told or qq
+            parts.append("@全体成员 " if qq == "all" else f"@{name} ")
         elif segment.type == "file":
-            name = data.get("name") or data.get("file_name") or data.get("file") or ""
-            parts.append(f"[文件：{name}]")
+            parts.append(f"[文件：{_file_name(data) or '没有名字'}]")
         elif segment.type != "reply":
-            parts.append(_PLACEHOLDERS.get(segment.type, "[不能显示的消息]"))
+            parts.append(_placeholder(segment.type, data))
     text = re.sub(r" ?\0 ?", " ", "".join(parts))
-    return text.replace("\0", "").strip(_BLANK)
+    return clean_text(text.replace("\0", ""))
+
+
+def _placeholder(kind: str, data: dict[str, Any]) -> str:
+    if kind == "json":
+        card = _card(data)
+        if card.get("app") == MULTIMSG:
+            return _PLACEHOLDERS["forward"]
+        prompt = one_line(str(card.get("prompt") or ""), LONGEST_CARD)
+        return f"[卡片消息：{prompt}]" if prompt else _PLACEHOLDERS["json"]
+    return _PLACEHOLDERS.get(kind, "[不能显示的消息]")
+
+
+def _card(data: dict[str, Any]) -> dict[str, Any]:
+    raw = data.get("data")
+    if isinstance(raw, str) and len(raw) < 100_000:
+        try:
+            raw = json.loads(raw)
+        except (ValueError, RecursionError):
+            return {}
+    return as_object(raw)
+
+
+# --- what a message carries
+
+
+def attachments_of(message: Message, *, group_id: int | str | None) -> tuple[Attachment, ...]:
+    """Its pictures and files. Stickers are none: they are how people smile."""
+    return tuple(_attachments(message, group_id))
+
+
+def _attachments(message: Message, group_id: int | str | None) -> Iterator[Attachment]:
+    for segment in message:
+        data = as_object(segment.data)
+        if segment.type == "file":
+            yield attachment(data, group_id=group_id)
+        elif segment.type == "image":
+            kind = str(data.get("sub_type") or data.get("subType") or "0")
+            if not data.get("emoji_id") and kind != "1":
+                keys = ("url", "file", "file_id", "path")
+                handle = {key: data[key] for key in keys if data.get(key)}
+                yield Attachment("image", "", _size(data), handle)
+
+
+def attachment(data: dict[str, Any], *, group_id: int | str | None) -> Attachment:
+    """A file from a segment's data or an upload notice's `file`."""
+    keys = ("url", "file", "path", "busid", "file_hash")
+    handle = {key: data[key] for key in keys if data.get(key)}
+    handle["file_id"] = data.get("file_id") or data.get("id") or ""
+    if group_id is not None:
+        handle["group_id"] = str(group_id)
+    return Attachment("file", _file_name(data), _size(data), handle)
+
+
+def _file_name(data: dict[str, Any]) -> str:
+    """`name` in notices and on Lagrange's relatives, `file_name` on Lagrange, `file` elsewhere."""
+    for key in ("name", "file_name", "file"):
+        name = clean_name(data.get(key), "")
+        if name and not name.startswith(("base64:", "http:", "https:", "file:")):
+            return _whole_name(str(data[key]))
+    return ""
+
+
+def _whole_name(name: str) -> str:
+    """On one line, and with its ending however long it is."""
+    name = one_line(re.split(r"[/\\]", name)[-1], 1000)
+    return name if len(name) <= 80 else f"{name[:60]}…{name[-15:]}"
+
+
+def _size(data: dict[str, Any]) -> int | None:
+    size = _number(data.get("file_size") or data.get("size"))
+    return size if size > 0 else None
+
+
+def forwarded_in(message: Message) -> tuple[Forwarded, ...]:
+    """The chat logs a message is or holds: `forward` segments, cards of that kind, bare nodes."""
+    return tuple(
+        Forwarded(handle)
+        for segment in message
+        if (handle := forward_handle(segment.type, as_object(segment.data)))
+    )
+
+
+def forward_handle(kind: str, data: dict[str, Any]) -> dict[str, Any]:
+    """What opens a forwarded chat log: its id, or what NapCat has already put in; else empty."""
+    if kind == "forward":
+        wanted = {"id": data.get("id") or data.get("resid"), "content": data.get("content")}
+        return {key: value for key, value in wanted.items() if value} or {"id": ""}
+    if kind == "node" and (content := data.get("content") or data.get("message")):
+        return {"content": content if isinstance(content, list) else [content]}
+    if kind == "json" and (card := _card(data)).get("app") == MULTIMSG:
+        detail = as_object(as_object(card.get("meta")).get("detail"))
+        return {"id": str(detail.get("resid") or "")}
+    return {}

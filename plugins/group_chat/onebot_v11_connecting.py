@@ -1,0 +1,43 @@
+"""What an admin needs to know to connect an OneBot v11 implementation."""
+
+from __future__ import annotations
+
+import nonebot
+from nonebot import get_driver
+from nonebot.adapters.onebot.v11 import Adapter
+
+
+def connection_lines() -> list[tuple[str, str]]:
+    """What an admin needs to connect QQ, as (log level, Chinese line).
+
+    A wrong path, a wrong token and a second connection all look alike (403) on the other side.
+    """
+    config = get_driver().config
+    adapter = nonebot.get_adapters().get(Adapter.get_name())
+    token = isinstance(adapter, Adapter) and adapter.onebot_config.onebot_access_token
+    host, everywhere = str(config.host), config.host.is_unspecified
+    shown = "127.0.0.1" if everywhere else f"[{host}]" if config.host.version == 6 else host
+    elsewhere = "（在别的机器或容器里填时，把 127.0.0.1 换成这台的 IP）" if everywhere else ""
+    lines = [
+        (
+            "INFO",
+            f"在 NapCat / LLOneBot 的反向 WebSocket 里填：ws://{shown}:{config.port}/onebot/v11/ws"
+            f"{elsewhere}",
+        ),
+        (
+            "INFO",
+            "访问令牌（ONEBOT_ACCESS_TOKEN）："
+            + ("已设置，那边的 token 要填同一个" if token else "没有设置"),
+        ),
+    ]
+    if not token and not config.host.is_loopback:
+        lines.append(
+            (
+                "WARNING",
+                f"HOST={host} 而没有设置 ONEBOT_ACCESS_TOKEN：能连到这个端口的人都能冒充 QQ，"
+                "包括冒充管理员。请在 .env 里设一个长的令牌。",
+            )
+        )
+    if not config.superusers:
+        lines.append(("INFO", "没有设置 SUPERUSERS：对外的操作只能由群主和群管理员确认"))
+    return lines
