@@ -27,3 +27,7 @@ MAX_CALLS = 32
 
 CONTRACT_SHARE = 0.35
 """Of an upstream's context, for the contract: a hundred tools must leave room for the talk."""
+
+HISTORY_SHARE = 0.25
+"""Of an upstream's context, for earlier rounds: with the contract's 35 % and the reply, a third is
+left for what this question reads."""

@@ -21,13 +21,18 @@ from chathands.agent.events import (
     tell,
 )
 from chathands.agent.facts import AgentFacts
+from chathands.agent.loading import LoadedTools
 from chathands.agent.locks import KeyedLocks
 from chathands.agent.opening import Opening
+from chathands.agent.remembering import Memory
 from chathands.agent.run import Ended, Resumption, Run, Runner, account_of
+from chathands.agent.scale import TokenScale
 from chathands.agent.trace import RunTrace
 from chathands.agent.verdict import NO_MODEL_NOTE, STATE_NOTE, verdict_of
+from chathands.conversation import ToolSpec
 from chathands.emulation.outcome import ModelRequest
 from chathands.errors import ChatHandsError, StoreError, ToolLoadError
+from chathands.run_context import current_run
 from chathands.settings import Settings
 from chathands.store import Store, SuspendedRow, Traces
 from chathands.toolbox import (
@@ -38,7 +43,6 @@ from chathands.toolbox import (
     Executor,
     Policy,
     Registry,
-    load_tools,
     may_decide,
 )
 from chathands.toolbox.audit import Effect, Unfinished
@@ -79,9 +83,7 @@ class Agent:
         """Side effects an earlier process began and did not end; whoever asked is to be told."""
         self.finished = finished  # those it ended, perhaps of runs it did not
         self._registry = registry
-        self._on_load_error = on_load_error
-        self._load_errors: tuple[ToolLoadError, ...] = ()
-        self._loading = asyncio.Lock()
+        self._tools = LoadedTools(registry, settings, on_load_error)
         self._store = store
         self._settings = settings
         self._policy = policy
@@ -98,9 +100,19 @@ class Agent:
             self._no_model = upstream
         else:
             model = upstream
-            self._runner = Runner(upstream, executor, settings, self._ways)
             self.model, self.local = upstream.name, upstream.local
-        self._opening = Opening(registry, store, settings, policy, model, self._ways)
+        scale = TokenScale()
+        self._memory = Memory(store, settings, model, scale)
+        if model is not None:
+            self._runner = Runner(
+                model,
+                executor,
+                settings,
+                self._ways,
+                scale=scale,
+                summary_characters=self._memory.characters,
+            )
+        self._opening = Opening(registry, self._memory, settings, policy, model, self._ways)
         self._locks = KeyedLocks()
         self._cancelled: OrderedDict[str, tuple[str, bool]] = OrderedDict()
         self._waiting_traces: dict[str, RunTrace] = {}
@@ -116,7 +128,7 @@ class Agent:
             mode_line=mode_line(self._settings, self._ways),
             seconds=self._opening.seconds,
             tools=tuple(self._registry.current.specs),
-            load_errors=self._load_errors,
+            load_errors=self._tools.errors,
             no_model=self._no_model,
         )
 
@@ -125,22 +137,25 @@ class Agent:
 
         Gives what did not load (the old version of it goes on serving).
         """
-        async with self._loading:
-            report = await asyncio.to_thread(
-                load_tools, self._settings.tools_dir, self._settings, self._registry.current
-            )
-            self._registry.swap(report.generation)
-            self._load_errors = report.errors
-        for error in report.errors:
-            _log.warning("%s", error)
-            if self._on_load_error is not None:
-                self._on_load_error(error)
-        return report.errors
+        return await self._tools.reload()
+
+    @property
+    def store(self) -> Store:
+        """What is on disk: rules of groups, usage, traces."""
+        return self._store
 
     @property
     def traces(self) -> Traces:
         """What earlier runs left for whoever looks into them."""
         return self._store.traces
+
+    def tools_for(self, caller: Caller) -> tuple[ToolSpec, ...]:
+        """The tools this person may use where they are."""
+        return self._registry.current.visible_to(caller, self._policy)
+
+    async def aclose(self) -> None:
+        """Let go of what is done behind the replies; the store is closed after this."""
+        await self._memory.aclose()
 
     def first_request(self) -> ModelRequest:
         """What anybody's first question is asked with, for a model that can read ahead."""
@@ -156,7 +171,10 @@ class Agent:
         Raises only CancelledError; `cancelled_reply` then says what had already happened.
         """
         run_id = question.run_id or new_run_id()
+        current_run.set(run_id)
         tell(on_event, RunStarted(run_id, self._opening.seconds))
+        self._store.usage.question(suspension.place_of(question.caller), question.caller.user_id)
+        self._memory.give_way()
         async with self._locks.hold(question.conversation):
             trace = self._opening.trace(run_id, question)
             try:
@@ -178,8 +196,11 @@ class Agent:
         return self._cancelled.get(run_id, ("", False))[1]
 
     async def forget(self, conversation_id: str) -> int:
-        """Drop what is remembered of a conversation: the number of rounds. Raises StoreError."""
-        return await self._store.conversations.forget(conversation_id)
+        """Drop what is remembered of a conversation: the number of rounds. Raises StoreError.
+
+        A run that is going on there will not be remembered either.
+        """
+        return await self._memory.forget(conversation_id)
 
     # --- approvals
 
@@ -278,6 +299,7 @@ class Agent:
 
     def _resumed(self, row: SuspendedRow, on_event: OnEvent | None) -> Run | Finished:
         """The run that waited; its failed reply when it cannot be read."""
+        current_run.set(row.run_id)
         trace = self._waiting_traces.pop(row.run_id, None)
         try:
             return self._opening.resume(suspension.from_row(row), trace, on_event)
@@ -392,7 +414,7 @@ class Agent:
         answer = fallback.without_reference(reply)
         messages = memory.remember(run.question.text, run.own_messages, answer)
         try:
-            await self._store.conversations.append(run.question.conversation, messages)
+            await self._memory.remember(run.question.conversation, messages, asked_at=run.asked_at)
         except StoreError as error:
             # The person still gets the reply; only the next question will not know of it.
             _log.error("run %s will not be remembered", run.run_id, exc_info=error)
@@ -400,3 +422,5 @@ class Agent:
 
     def _record(self, trace: RunTrace, outcome: str, reply: str) -> None:
         self._store.traces.record(trace.finish(outcome, reply, verdict_of))
+        if trace.person is not None:
+            self._store.usage.tokens(*trace.person, trace.tokens_since_asked())

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chathands.agent.memory import cut_result, one_line_result
+from chathands.agent.prompts import summary_in, summary_round
+from chathands.agent.summary import SUMMARY_CHARACTERS, digest
 from chathands.conversation import Message, Role, Tag
+from chathands.emulation.outcome import Language
 from chathands.emulation.sizes import MESSAGE_TOKENS, tokens
 
 
@@ -15,21 +18,49 @@ def prompt_limit(context: int, max_tokens: int | None) -> int:
 
 
 def shrink(
-    conversation: Sequence[Message], question_at: int, excess: float
+    conversation: Sequence[Message],
+    question_at: int,
+    excess: float,
+    *,
+    language: Language = "zh",
+    characters: int = SUMMARY_CHARACTERS,
+    spare: float = 0,
 ) -> tuple[list[Message], int]:
     """The conversation with `excess` tokens less, as far as that goes, and where the question is.
 
-    First old rounds leave whole, oldest first; then older results of this run become a line; then
-    the newest results are cut, longest first. System texts and the question stay.
+    First old rounds leave whole, oldest first, and stand in the summary the conversation begins
+    with (of at most `characters`) from then on; then older results of this run become a line; then
+    the newest results are cut, longest first; last, when more than `spare` of the excess is still
+    there, the summary leaves. System texts and the question stay.
     """
     head, history, run = _apart(conversation, question_at)
+    lead, history = _lead_apart(history)
+    gone: list[list[Message]] = []
     while excess > 0 and history:
         leaving = _first_round(history)
-        excess -= sum(_message_tokens(message) for message in history[:leaving])
+        gone.append(history[:leaving])
+        excess -= _tokens(history[:leaving])
         history = history[leaving:]
+    if gone:
+        text = digest(summary_in(lead) or "", gone, language, characters=characters)
+        excess -= _tokens(lead)
+        lead = summary_round(text, language) if text else []
+        excess += _tokens(lead)
     run, excess = _shrink_older_results(run, excess)
-    run = _cut_newest_results(run, excess)
-    return [*head, *history, *run], len(head) + len(history)
+    run, excess = _cut_newest_results(run, excess)
+    if excess > spare:
+        lead = []
+    return [*head, *lead, *history, *run], len(head) + len(lead) + len(history)
+
+
+def _lead_apart(history: list[Message]) -> tuple[list[Message], list[Message]]:
+    """The summary the history begins with, if it does, and the rounds behind it."""
+    size = 0 if summary_in(history) is None else _first_round(history)
+    return history[:size], history[size:]
+
+
+def _tokens(messages: Sequence[Message]) -> float:
+    return sum(map(message_tokens, messages))
 
 
 def _apart(
@@ -58,11 +89,11 @@ def _shrink_older_results(run: list[Message], excess: float) -> tuple[list[Messa
             break
         if message.result is not None:
             shrunk[at] = Message.tool(one_line_result(message.result))
-            excess -= _message_tokens(message) - _message_tokens(shrunk[at])
+            excess -= message_tokens(message) - message_tokens(shrunk[at])
     return shrunk, excess
 
 
-def _cut_newest_results(run: list[Message], excess: float) -> list[Message]:
+def _cut_newest_results(run: list[Message], excess: float) -> tuple[list[Message], float]:
     cut = list(run)
     sizes = {at: len(m.text) for at, m in enumerate(run) if m.result is not None}
     for at in sorted(sizes, key=lambda at: -sizes[at]):
@@ -74,9 +105,10 @@ def _cut_newest_results(run: list[Message], excess: float) -> list[Message]:
         keep = max(200, int(len(message.text) * (1 - (excess + 40) / max(whole, 1))))
         cut[at] = Message.tool(cut_result(message.result, keep))
         excess -= whole - tokens(cut[at].text)
-    return cut
+    return cut, excess
 
 
-def _message_tokens(message: Message) -> float:
+def message_tokens(message: Message) -> float:
+    """An upper guess of a message's tokens."""
     calls = sum(tokens(call.name) + tokens(str(dict(call.arguments))) for call in message.calls)
     return tokens(message.text) + calls + MESSAGE_TOKENS

@@ -6,9 +6,11 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from chathands.agent.agent import Agent
+from chathands.agent.suspension import place_of
 from chathands.emulation.outcome import ModelRequest
 from chathands.errors import (
     ChatHandsError,
@@ -66,9 +68,14 @@ async def build_agent(
             settings.state_dir,
             trace_days=settings.store.trace_days,
             trace_mb=settings.store.trace_mb,
+            memory_days=settings.store.memory_days,
             redact=redactor.text,
         )
         closing.push_async_callback(store.aclose)
+        policy = replace(
+            policy,
+            switched_off=lambda caller, name: store.places.tool_off(place_of(caller), name),
+        )
         audit = await _open_audit(settings, redactor, owner)
         closing.push_async_callback(asyncio.to_thread, audit.close)
         workers = WorkerPool(settings.worker)
@@ -89,6 +96,7 @@ async def build_agent(
             finished=audit.finished,
             on_load_error=on_load_error,
         )
+        closing.push_async_callback(agent.aclose)
         await agent.reload_tools()
         for complaint in policy.complaints(agent.describe().tools):
             _log.warning("%s", complaint)

@@ -51,8 +51,13 @@ def recall(rounds: Sequence[Sequence[Message]], language: Language = "zh") -> li
     """
     messages: list[Message] = []
     for age, one in enumerate(reversed(rounds)):
-        messages[:0] = [_aged(message, age, language) for message in one]
+        messages[:0] = aged(one, age, language)
     return _renumbered(clean(messages))
+
+
+def aged(one: Sequence[Message], age: int, language: Language = "zh") -> list[Message]:
+    """A round as it is told again when `age` others came after it."""
+    return [_aged(message, age, language) for message in one]
 
 
 def cut_result(result: ToolResult, limit: int) -> ToolResult:

@@ -8,19 +8,19 @@ import secrets
 from collections.abc import Sequence
 from datetime import datetime
 
-from chathands.agent import memory
 from chathands.agent.deadline import Deadline, run_seconds
 from chathands.agent.events import OnEvent, Question
 from chathands.agent.prompts import FILES_SHOWN, persona, question_head, question_text
+from chathands.agent.remembering import Memory
 from chathands.agent.run import Run
-from chathands.agent.suspension import StoredRun
+from chathands.agent.suspension import StoredRun, place_of
 from chathands.agent.trace import RunTrace
 from chathands.agent.turns import TurnSetup
 from chathands.conversation import Message, ToolSpec
 from chathands.emulation.outcome import ModelRequest
 from chathands.limits import CONTRACT_SHARE
 from chathands.settings import Settings
-from chathands.store import Store, SuspendedRow
+from chathands.store import SuspendedRow
 from chathands.toolbox import Caller, FileRoots, Policy, Registry, RunScope
 from chathands.upstreams.base import Upstream
 from chathands.upstreams.ways import Ways
@@ -37,14 +37,14 @@ class Opening:
     def __init__(
         self,
         registry: Registry,
-        store: Store,
+        memory: Memory,
         settings: Settings,
         policy: Policy,
         upstream: Upstream | None,
         ways: Ways,
     ) -> None:
         self._registry = registry
-        self._store = store
+        self._memory = memory
         self._settings = settings
         self._policy = policy
         self._ways = ways
@@ -70,6 +70,7 @@ class Opening:
             question=asked,
             clock=clock,
             goes_on=goes_on,
+            person=(place_of(caller), caller.user_id),
         )
 
     def lost_trace(self, row: SuspendedRow) -> RunTrace:
@@ -88,10 +89,8 @@ class Opening:
     ) -> Run:
         """A run at its first decision; its clock goes. Raises StoreError."""
         deadline = Deadline(self.seconds)
-        rounds = await self._store.conversations.load_rounds(
-            question.conversation, self._settings.store.history_rounds
-        )
-        history = memory.recall(rounds, self._settings.model.language)
+        recalled = await self._memory.recall(question.conversation)
+        history = recalled.messages
         language = self._settings.model.language
         generation = self._registry.current
         tools = generation.visible_to(question.caller, self._policy)
@@ -110,7 +109,7 @@ class Opening:
             read_foreign=question.foreign
             or question.quoted is not None
             # What a page said in an earlier run is still in front of the model.
-            or any(m.result is not None and m.result.foreign for m in history),
+            or recalled.foreign,
         )
         return Run(
             question=question,
@@ -154,6 +153,7 @@ class Opening:
             round=stored.round,
             withdrawn=stored.withdrawn,
             open_calls=list(stored.remaining),
+            asked_at=approval.created,
         )
 
     def first_request(self) -> ModelRequest:

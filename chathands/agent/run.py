@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -12,13 +13,13 @@ from typing import Any, Literal
 from chathands.agent import budget, fallback
 from chathands.agent.deadline import Deadline
 from chathands.agent.events import Corrected, OnEvent, Question, RoundStarted, Withdrawn, tell
+from chathands.agent.scale import TokenScale
 from chathands.agent.trace import RunTrace, TurnTrace
 from chathands.agent.turns import AUTO, TurnSetup, Withdraw
 from chathands.agent.verdict import CANCELLED_ERROR, DEADLINE_ERROR, WEAKER_NOTE, WITHDRAWN_NOTE
 from chathands.conversation import Message, Status, ToolCall, ToolChoice, ToolSpec
 from chathands.emulation import Answer, Calls, GiveUp, Retry, Turn
 from chathands.emulation.outcome import ModelRequest, Reason, Text
-from chathands.emulation.sizes import whole_request_tokens
 from chathands.errors import UpstreamError, UpstreamTimeout
 from chathands.limits import REPLY_CAP
 from chathands.settings import Settings
@@ -59,6 +60,8 @@ class Run:
     begun: set[str] = field(default_factory=set)
     """Ids of calls that were started or answered."""
     remembered: bool = False
+    asked_at: float = field(default_factory=time.time)
+    """Wall seconds."""
 
     @property
     def run_id(self) -> str:
@@ -157,13 +160,22 @@ class Runner:
     """Drives runs. Holds nothing of any of them."""
 
     def __init__(
-        self, upstream: Upstream, executor: Executor, settings: Settings, ways: Ways
+        self,
+        upstream: Upstream,
+        executor: Executor,
+        settings: Settings,
+        ways: Ways,
+        *,
+        scale: TokenScale,
+        summary_characters: int,
     ) -> None:
         self._upstream = upstream
         self._ways = ways
         self._executor = executor
         self._max_rounds = settings.max_rounds
         self._prompt_limit = budget.prompt_limit(upstream.context, settings.model.max_tokens)
+        self._scale = scale
+        self._summary_characters = summary_characters
 
     async def drive(self, run: Run) -> Ended | Batch:
         """Go on until the run ends; a Batch with `pending` when a person has to decide first."""
@@ -283,12 +295,18 @@ class Runner:
         """The next turn and its first request, which fits the model's context."""
         turn = run.turn_setup.build(run.conversation, run.tools)
         request = turn.request()
-        excess = whole_request_tokens(request) - self._prompt_limit
+        excess = self._scale.tokens(request) - self._prompt_limit
         if excess <= 0:
             return turn, request
         # Down to half, so that it happens once: each time costs the whole prompt cache.
+        spare = self._prompt_limit / 2
         run.conversation, run.question_at = budget.shrink(
-            run.conversation, run.question_at, excess + self._prompt_limit / 2
+            run.conversation,
+            run.question_at,
+            (excess + spare) / self._scale.ratio,
+            language=run.setup.language,
+            characters=self._summary_characters,
+            spare=spare / self._scale.ratio,
         )
         run.trace.note("缩短对话", f"超出 {excess:.0f} tokens")
         turn = run.turn_setup.build(run.conversation, run.tools)
@@ -360,6 +378,8 @@ class Runner:
                 async with asyncio.timeout(CLOSING_SECONDS):
                     await stream.aclose()
         log.ended(finish_reason=finish_reason, usage=usage)
+        if usage is not None:
+            self._scale.learn(request, usage.prompt)
         self._ways.accepted(run.setup.way)
         return finish_reason
 

@@ -48,9 +48,13 @@ class RunTrace:
         question: Mapping[str, Any],
         clock: Callable[[], float],
         goes_on: bool = False,
+        person: tuple[str, str] | None = None,
     ) -> None:
-        """`goes_on`: an earlier process wrote the beginning of this run."""
+        """`goes_on`: an earlier process wrote the beginning of this run. `person`: place and user
+        who asked, for their account."""
         self.run_id = run_id
+        self.person = person
+        self._tokens = 0
         self._clock = clock
         self._zero = clock()
         self._head = {
@@ -72,6 +76,11 @@ class RunTrace:
 
     def now(self) -> float:
         return round(self._clock() - self._zero, 3)
+
+    def tokens_since_asked(self) -> int:
+        """Tokens the model's server reported, both directions, since this was last asked."""
+        tokens, self._tokens = self._tokens, 0
+        return tokens
 
     def note(self, what: str, detail: str = "") -> None:
         """Something that happened beside turns and calls: approval, withdrawal, an error."""
@@ -201,6 +210,7 @@ class TurnTrace:
         self._request["finish"] = finish_reason
         if usage is not None:
             self._request["usage"] = [usage.prompt, usage.completion, usage.cached]
+            self._run._tokens += usage.prompt + usage.completion
         if error is not None:
             self._request["error"] = error
 

@@ -105,7 +105,10 @@ async def open_store(
         await store.suspended.list()
         await store.places.load()
         await store.usage.load()
-        await store.conversations.sweep()
+        try:
+            await store.conversations.sweep()
+        except StoreError:  # what has expired is not read all the same
+            _log.warning("expired conversations could not be removed", exc_info=True)
         undo.pop_all()
     return store
 

@@ -17,7 +17,7 @@ except in a run that has read text from outside.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -69,6 +69,8 @@ class Policy:
 
     approval: Rule = "outward"
     rules: Mapping[str, ToolRule] = field(default_factory=dict)
+    switched_off: Callable[[Caller, str], bool] = lambda _caller, _name: False
+    """Whether an admin has switched a tool off where the caller is, by command."""
 
     def rule(self, name: str) -> ToolRule:
         return self.rules.get(name, _DEFAULT)
@@ -80,6 +82,8 @@ class Policy:
         """Why this person may not use the tool, one sentence; None when they may."""
         if not self.rule(spec.name).enabled:
             return f"工具 {spec.name} 已被管理员停用。"
+        if self.switched_off(caller, spec.name):
+            return f"工具 {spec.name} 在这里被管理员关掉了。"
         audience = self.audience(spec)
         if _RANK[caller.audience] < _RANK[audience]:
             return f"没有权限使用 {spec.name}：只有{_WHO[audience]}可以用，请告诉提问的人。"

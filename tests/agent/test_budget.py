@@ -64,7 +64,7 @@ async def test_a_run_that_reads_more_than_fits_still_ends_in_an_answer(tmp_path)
 
 async def test_a_long_history_leaves_room_for_the_question(tmp_path):
     answers = [f"{n}" + "很长的回答" * 400 for n in range(8)]
-    async with world(tmp_path, answers) as w:
+    async with world(tmp_path, answers, store={"summary": False}) as w:
         for n in range(8):
             await w.ask(f"问题{n}")
     assert max(map(estimate, w.requests)) <= budget.prompt_limit(8192, None)
