@@ -56,6 +56,8 @@ class Notice(StrEnum):
     """One certain tool must be used."""
     NONE = "none"
     """This time no tool may be used."""
+    ANSWERED = "answered"
+    """The user has said what was asked for: it can be acted on."""
     LAST_ROUND = "last_round"
     """No tool any more: the rounds are used up."""
     DEADLINE = "deadline"

@@ -36,16 +36,21 @@ def renested(
     homes = [
         name
         for name, node in properties.items()
-        if name not in value and all(key in _inside(node) for key in unknown)
+        if all(key in _inside(node) for key in unknown) and _has_room(value.get(name, {}), unknown)
     ]
     if len(homes) == 1:
         inner = {key: value[key] for key in unknown}
         known = {key: item for key, item in value.items() if key in properties}
-        return {**known, homes[0]: inner}, homes[0]
+        return {**known, homes[0]: {**value.get(homes[0], {}), **inner}}, homes[0]
     only = next(iter(value.values())) if len(value) == 1 else None
     if isinstance(only, Mapping) and only and all(key in properties for key in only):
         return only, unknown[0]
     return None
+
+
+def _has_room(there: Any, names: list[str]) -> bool:
+    """Whether an object can take these names: one that is written already and has none of them."""
+    return isinstance(there, Mapping) and not any(name in there for name in names)
 
 
 def _inside(node: Nested) -> Mapping[str, Any]:

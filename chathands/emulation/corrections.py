@@ -27,6 +27,10 @@ class Rule:
     limit: int
 
 
+MAX_REQUESTS_FOR_MORE = 4
+"""Times that calls which are still missing are asked for. Each must have brought some of them, so
+that this is the longest enumeration a model that writes one call at a time gets through."""
+
 _FIRST = (State.FIRST_DECISION, State.AFTER_CORRECTION)
 _FORCED = (State.FORCED,)
 _RESULT = (State.AFTER_RESULT, State.AFTER_ERROR, State.AFTER_DENIAL, State.AFTER_UNKNOWN)
@@ -56,6 +60,7 @@ _ROWS: tuple[tuple[Reason, tuple[State, ...], Rule], ...] = (
     (Reason.EMPTY, _OVER, Rule("empty_withdrawn", 2)),
     (Reason.UNGROUNDED, _OPEN, Rule("ungrounded", 1)),
     (Reason.UNCONFIRMED, _OPEN, Rule("unconfirmed", 1)),
+    (Reason.INCOMPLETE, (*_FIRST, *_FORCED), Rule("incomplete", MAX_REQUESTS_FOR_MORE)),
     (Reason.UNBACKED_CLAIM, (*_FIRST, *_FORCED), Rule("unbacked_claim", 1)),
     (Reason.UNBACKED_CLAIM, _RESULT, Rule("unbacked_claim_after_result", 1)),
     (Reason.UNBACKED_CLAIM, _OVER, Rule("unbacked_claim_withdrawn", 1)),
@@ -74,6 +79,7 @@ BY_BASIS: Mapping[tuple[Reason, Basis], Rule] = {
     (Reason.REFUSAL, Basis.SOFT): Rule("refusal_soft", 1),
     (Reason.MISSED_CALL, Basis.SOFT): Rule("missed_call_soft", 1),
     (Reason.UNCONFIRMED, Basis.UNASKED): Rule("unconfirmed_unasked", 1),
+    (Reason.INCOMPLETE, Basis.IN_LIST): Rule("incomplete_list", 1),
     (Reason.UNBACKED_FIGURE, Basis.IN_CALL): Rule("unbacked_figure_in_call", 1),
     (Reason.INVALID_ARGUMENTS, Basis.PLACEHOLDER): Rule("invalid_arguments_placeholder", 2),
     (Reason.UNBACKED_FIGURE, Basis.WRONG_ROW): Rule("unbacked_figure_wrong_row", 1),

@@ -109,6 +109,8 @@ class Reason(StrEnum):
     UNCONFIRMED = "unconfirmed"
     TRUNCATED = "truncated"
     EMPTY = "empty"
+    INCOMPLETE = "incomplete"
+    """Good calls, but the question lists more of the same kind."""
     UNBACKED_CLAIM = "unbacked_claim"
     UNBACKED_FIGURE = "unbacked_figure"
     SELECTION = "selection"
@@ -128,6 +130,8 @@ class Basis(StrEnum):
     """A call's content, not the text beside it."""
     PLACEHOLDER = "placeholder"
     """An argument that was not filled in."""
+    IN_LIST = "in_list"
+    """Items of a list are missing, not calls."""
     WRONG_ROW = "wrong_row"
     """A figure that the results hold, but not for what it is said of."""
 

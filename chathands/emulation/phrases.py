@@ -145,6 +145,20 @@ def asks_to_look(question: str) -> bool:
     return holds("asks_to_look", straightened(question))
 
 
+def asks_back(text: str) -> bool:
+    """Whether a speaker asks the other for something they need in order to go on."""
+    if holds("open_offer", straightened(text)):
+        return False
+    return any(
+        question or holds("asks_back", sentence) for sentence, question in sentences_of(text)
+    )
+
+
+def declines(text: str) -> bool:
+    """Whether a message ends the talk or takes a request back."""
+    return holds("declines", straightened(text))
+
+
 def asks_about_the_assistant(question: str) -> bool:
     """Whether the person asks what the assistant is or can do."""
     return re.search(load("stance")["no_tool"]["about_me"], question.casefold()) is not None

@@ -68,7 +68,10 @@ from chathands.emulation.state import (
 )
 
 OPTIONAL_REVIEWS = frozenset(
-    {Reason.UNGROUNDED, Reason.UNCONFIRMED, Reason.UNBACKED_CLAIM, Reason.UNBACKED_FIGURE}
+    {
+        *(Reason.UNGROUNDED, Reason.UNCONFIRMED, Reason.INCOMPLETE),
+        *(Reason.UNBACKED_CLAIM, Reason.UNBACKED_FIGURE),
+    }
 )
 """Reviews that a caller may leave out."""
 

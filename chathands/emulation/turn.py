@@ -29,6 +29,7 @@ from chathands.conversation import (
 from chathands.emulation.claims import has_results
 from chathands.emulation.contract import FIND_TOOLS
 from chathands.emulation.corrections import correction, rule_for
+from chathands.emulation.coverage import Completeness
 from chathands.emulation.decision_log import Decision, asked, decision, stance_row
 from chathands.emulation.doubt import Doubt
 from chathands.emulation.forms import Entries, Setting, form_of
@@ -59,6 +60,7 @@ from chathands.emulation.outcome import (
     Retry,
     ThinkingStyle,
 )
+from chathands.emulation.reminders import reminder_for
 from chathands.emulation.review import OPTIONAL_REVIEWS, review_reply, unfilled, wants_a_form
 from chathands.emulation.state import (
     State,
@@ -151,6 +153,9 @@ class Turn:
         self._messages: tuple[ChatMessage, ...] = ()
         self._say_choice(withdraw)
         self._state = state_of(self._so_far)
+        asks = Reason.INCOMPLETE in reviews and self._choice.kind in _FREE
+        first = asks and not has_results(self._given)
+        self._completeness = Completeness(question_of(self._given)) if first else None
         self._corrections = 0
         self._asked: Counter[Reason] = Counter()
         self._rejected = ""
@@ -229,6 +234,8 @@ class Turn:
             )
         if isinstance(outcome, Calls):
             outcome = self._doubt.confirmed(outcome, some_left=bool(self._gate.calls))
+        if self._completeness is not None and not self._gate.calls:
+            outcome = self._completeness.judged(outcome)
         if outcome.reason is not Reason.SELECTION:
             if self._streams:
                 outcome = self._gate.committed(outcome, parsed)
@@ -261,7 +268,9 @@ class Turn:
 
     def _say_choice(self, withdraw: str | None) -> None:
         kind = withdraw or self._choice.kind
-        if kind == "auto" or not (self._specs or has_tool_history(self._given)):
+        if kind == "auto":
+            kind = reminder_for(self._given, self._specs)
+        if kind is None or not (self._specs or has_tool_history(self._given)):
             return
         if self._given and is_notice(self._given[-1], kind):
             return
@@ -324,7 +333,8 @@ class Turn:
             raw == self._rejected or (bool(calls) and calls == self._rejected_calls)
         )
         once_more = self._asked[retry.reason] >= rule_for(retry, self._state).limit
-        can_ask = may_retry and self._corrections < self._max_corrections
+        goes_on = retry.reason is Reason.INCOMPLETE and bool(self._max_corrections)
+        can_ask = may_retry and (goes_on or self._corrections < self._max_corrections)
         if can_ask and not again and not once_more:
             self._reject(retry, raw, parsed)
             self._rejected, self._rejected_calls = raw, calls
@@ -346,12 +356,14 @@ class Turn:
         said = Message.user(text, tag=Tag.CORRECTION)
         self._transcript.append(Message.assistant(raw, tag=Tag.REJECTED))
         self._transcript.append(self._offer.with_listing(said, retry.name))
-        self._corrections += 1
+        self._corrections += retry.reason is not Reason.INCOMPLETE
         self._asked[retry.reason] += 1
 
     def _end(self, retry: Retry, raw: str, parsed: ParsedReply, *, again: bool) -> Outcome:
         """No further question: the reply stands where that is harmless, else the turn gives up."""
         reason = retry.reason
+        if self._completeness is not None and self._completeness.gathered is not None:
+            return self._completeness.gathered
         if reason is Reason.UNGROUNDED:
             return Calls(parsed.text, parsed.calls, parsed.broken)
         if reason is Reason.UNCONFIRMED:

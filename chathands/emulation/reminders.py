@@ -1,0 +1,38 @@
+"""What the request for a run's first decision ends in when the situation calls for a word of it.
+
+A small model loses the contract out of sight in the middle of a talk: where its last message asked
+for something and the user has now said it, it talks on instead of acting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chathands.conversation import Conversation, Message, Notice, Role, Tag, ToolSpec
+from chathands.emulation.matching import fitting
+from chathands.emulation.phrases import asks_back, declines
+
+_BEFORE = 2
+"""Questions of the user that a talk is judged by, this one included."""
+
+
+def reminder_for(conversation: Conversation, specs: Sequence[ToolSpec]) -> Notice | None:
+    """The remark to put behind the user's message; None, nearly always."""
+    if not specs or not conversation or not _is_question(conversation[-1]):
+        return None
+    return Notice.ANSWERED if _answers_us(conversation, specs) else None
+
+
+def _answers_us(conversation: Conversation, specs: Sequence[ToolSpec]) -> bool:
+    """Whether the user now gave what the assistant had asked for, about something a tool does."""
+    before = [message for message in conversation if message.tag is Tag.PLAIN]
+    if len(before) < 3 or before[-2].role is not Role.ASSISTANT or before[-2].calls:
+        return False
+    if not asks_back(before[-2].text) or declines(before[-1].text):
+        return False
+    asked = [message.text for message in before if _is_question(message)][-_BEFORE:]
+    return bool(fitting("\n".join(asked), specs))
+
+
+def _is_question(message: Message) -> bool:
+    return message.role is Role.USER and message.tag is Tag.PLAIN and message.result is None

@@ -1,0 +1,202 @@
+"""What calls leave out of what the question lists, and how the rest is asked for and joined."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chathands.conversation import Message, Status, ToolCall, ToolResult, ToolSpec
+from chathands.emulation import Answer, Calls, Reason, Retry, Text, Turn, render_block
+from chathands.emulation.coverage import left_out
+from chathands.emulation.outcome import Basis
+
+ORDER = ToolSpec(
+    "order_status",
+    "查询订单 order status",
+    {"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]},
+    "none",
+)
+LIST = ToolSpec(
+    "cancel_orders",
+    "取消订单 cancel orders",
+    {
+        "type": "object",
+        "properties": {"orders": {"type": "array", "items": {"type": "string"}}},
+        "required": ["orders"],
+    },
+    "none",
+)
+WEATHER = ToolSpec(
+    "weather",
+    "查询天气 weather",
+    {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    "none",
+)
+
+
+def calls(*arguments):
+    return [ToolCall(f"c{n}", "t", given) for n, given in enumerate(arguments)]
+
+
+@pytest.mark.parametrize(
+    ("question", "arguments", "missing"),
+    [
+        ("查一下订单 DD1001、DD1002", [{"order": "DD1001"}], ("DD1002",)),
+        ("查一下订单 DD1001、DD1002", [{"order": "DD1001"}, {"order": "DD1002"}], ()),
+        ("Convert 250 USD and 900 USD to euros", [{"amount": 250}], ("900",)),
+        ("每月 5% 和 3.5% 的利率各付多少", [{"rate": 0.035}, {"rate": 0.05}], ()),
+        ("北京和上海明天天气怎么样", [{"city": "北京"}], ("上海",)),
+        ("北京、上海和广州明天哪里最热", [{"city": "北京"}, {"city": "上海"}], ("广州",)),
+        ("Weather in Lima, Quito and Bogota", [{"city": "Lima"}], ("Quito",)),
+        ("Weather in Boston, Massachusetts", [{"city": "Boston"}], ()),
+        ("Ratings of “Emma” and of “Walden”", [{"title": "Emma"}], ("Walden",)),
+        ("3万和5万各存一年利息多少", [{"amount": 30000}, {"amount": 50000}], ()),
+        ("How is 250 going?", [{"text": "nothing of the kind"}], ()),
+        ("打开 2024 年的 9月.xlsx，读前 20 行", [{"path": "9月.xlsx", "rows": 20}], ()),
+        ("Move 1. the desk 2. the lamp for user_12", [{"user": "user_12"}], ()),
+        ("字段有 'amount' 和 'name'，查 'DD1'", [{"id": "DD1"}], ()),
+        ("", [{"order": "DD1001"}], ()),
+    ],
+)
+def test_what_is_listed_beside_something_carried_is_left_out(question, arguments, missing):
+    assert left_out(question, calls(*arguments)) == missing
+
+
+def test_what_no_call_carries_the_like_of_may_be_for_a_later_step():
+    question = "读 9月.xlsx 的前 20 行，然后发给 13800138000"
+    assert left_out(question, calls({"path": "9月.xlsx", "rows": 20})) == ()
+
+
+@given(st.text(max_size=300), st.dictionaries(st.text(max_size=5), st.text(max_size=40)))
+def test_it_never_fails_and_names_only_what_the_question_says(question, arguments):
+    for name in left_out(question, calls(arguments)):
+        assert name in question
+
+
+def played(question, replies, tools, **options):
+    """The last outcome, the reasons of the retries, and the turn."""
+    turn = Turn([Message.user(question)], tools, language="zh", **options)
+    reasons = []
+    for reply in replies:
+        turn.request()
+        turn.feed(Text(reply))
+        outcome = turn.finish("stop")
+        if not isinstance(outcome, Retry):
+            return outcome, reasons, turn
+        reasons.append((outcome.reason, outcome.basis))
+    raise AssertionError(f"still asking: {reasons}")
+
+
+def block(name, **arguments):
+    return render_block(name, arguments)
+
+
+def orders(outcome):
+    assert isinstance(outcome, Calls)
+    return [call.arguments["order"] for call in outcome.calls]
+
+
+def test_the_rest_is_asked_for_and_all_calls_run_together():
+    replies = [block("order_status", order=f"DD100{n}") for n in (1, 2, 3)]
+    outcome, reasons, turn = played("查订单 DD1001、DD1002、DD1003", replies, [ORDER])
+    assert orders(outcome) == ["DD1001", "DD1002", "DD1003"]
+    assert reasons == [(Reason.INCOMPLETE, Basis.PLAIN)] * 2
+    assert [len(message.calls) for message in turn.transcript if message.calls] == [3]
+    assert "DD1002 / DD1003" in turn.transcript[1].text
+    assert len({call.id for call in outcome.calls}) == 3
+
+
+def test_a_reply_that_writes_them_all_again_stands_alone():
+    all_of_them = "\n".join(block("order_status", order=f"DD100{n}") for n in (1, 2))
+    replies = [block("order_status", order="DD1001"), all_of_them]
+    outcome, _, _ = played("查订单 DD1001、DD1002", replies, [ORDER])
+    assert orders(outcome) == ["DD1001", "DD1002"]
+
+
+def test_a_short_list_is_written_again_as_a_whole():
+    replies = [
+        block("cancel_orders", orders=["DD1001"]),
+        block("cancel_orders", orders=["DD1001", "DD1002"]),
+    ]
+    outcome, reasons, _ = played("取消订单 DD1001、DD1002", replies, [LIST])
+    assert reasons == [(Reason.INCOMPLETE, Basis.IN_LIST)]
+    assert [dict(call.arguments) for call in outcome.calls] == [{"orders": ["DD1001", "DD1002"]}]
+
+
+@pytest.mark.parametrize(
+    "second", [block("order_status", order="DD1001"), "就查这一个。", "", '```json action\n{"to']
+)
+def test_where_no_more_comes_the_first_calls_run(second):
+    replies = [block("order_status", order="DD1001"), second]
+    outcome, _, _ = played("查订单 DD1001、DD1002", replies, [ORDER])
+    assert orders(outcome) == ["DD1001"]
+
+
+def test_a_city_beside_a_city_is_asked_for():
+    replies = [block("weather", city="北京"), block("weather", city="上海")]
+    outcome, _, _ = played("北京和上海哪个更热", replies, [WEATHER])
+    assert [call.arguments["city"] for call in outcome.calls] == ["北京", "上海"]
+
+
+def test_later_decisions_of_a_run_are_not_asked():
+    call = ToolCall("a", "order_status", {"order": "DD1001"})
+    conversation = [
+        Message.user("查订单 DD1001，有问题再查 DD1002"),
+        Message.assistant("", [call]),
+        Message.tool(ToolResult("a", "order_status", Status.OK, "正常")),
+    ]
+    turn = Turn(conversation, [ORDER])
+    turn.feed(Text(block("order_status", order="DD1001")))
+    outcome = turn.finish("stop")
+    assert not (isinstance(outcome, Retry) and outcome.reason is Reason.INCOMPLETE)
+
+
+def test_without_the_review_or_without_corrections_nothing_is_asked():
+    question, reply = "查订单 DD1001、DD1002", block("order_status", order="DD1001")
+    for options in ({"reviews": frozenset()}, {"max_corrections": 0}, {"choice": "none"}):
+        turn = Turn([Message.user(question)], [ORDER], **options)
+        turn.feed(Text(reply))
+        outcome = turn.finish("stop")
+        assert not isinstance(outcome, Retry) or outcome.reason is not Reason.INCOMPLETE
+    turn = Turn([Message.user(question)], [ORDER])
+    turn.feed(Text(reply))
+    assert orders(turn.finish("stop", may_retry=False)) == ["DD1001"]
+
+
+def test_what_streams_is_not_called_back():
+    turn = Turn([Message.user("查订单 DD1001、DD1002")], [ORDER], commit="stream")
+    turn.feed(Text(block("order_status", order="DD1001")))
+    assert orders(turn.finish("stop")) == ["DD1001"]
+
+
+def test_asking_for_more_uses_up_no_correction():
+    replies = [
+        block("order_status", order="DD1001"),
+        block("order_status", order="DD1002"),
+        block("order_status", order="DD1003"),
+        block("order_status", order="DD1004"),
+    ]
+    question = "查订单 DD1001、DD1002、DD1003、DD1004"
+    outcome, reasons, _ = played(question, replies, [ORDER])
+    assert len(orders(outcome)) == 4
+    assert len(reasons) == 3
+
+
+def test_a_plain_answer_is_left_alone():
+    outcome, reasons, _ = played("“供应链”和“物流”用英语怎么说", ["supply chain"], [ORDER])
+    assert isinstance(outcome, Answer)
+    assert reasons == []
+
+
+def test_the_request_for_the_rest_is_one_line_whatever_the_question_holds():
+    question = "查订单 DD1001、" + "、".join(f"DD{n}" for n in range(2000, 2060)) + "\n# 新规则"
+    turn = Turn([Message.user(question)], [ORDER])
+    turn.feed(Text(block("order_status", order="DD1001")))
+    assert isinstance(turn.finish("stop"), Retry)
+    said = turn.transcript[-1].text
+    assert "\n" not in said
+    assert len(said) < 400
+    assert json.dumps("DD2000") not in said
