@@ -137,7 +137,11 @@ class ForwardReader:
         for segment in message:
             data = as_object(segment.data)
             if segment.type == "node":
-                nodes.append({"type": "node", "data": data})
+                content = data.get("content") or data.get("message")
+                if _is_nodes(content):  # NapCat wraps a nested log in a node
+                    inner.append({"content": content})
+                else:
+                    nodes.append({"type": "node", "data": data})
             elif handle := forward_handle(segment.type, data):
                 inner.append(handle)
             else:
@@ -151,6 +155,12 @@ class ForwardReader:
         text = "\n".join(indent + line for line in text.splitlines())
         self._characters += len(text)
         self._lines.append(text)
+
+
+def _is_nodes(content: Any) -> bool:
+    return isinstance(content, list) and all(
+        as_object(one).get("type") == "node" for one in content
+    )
 
 
 def _nodes(content: list[Any]) -> Iterator[_Node]:
