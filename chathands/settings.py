@@ -109,10 +109,36 @@ class GroupSettings(_Section):
     """Questions of one person in one place and day, where its admins set nothing; 0: no limit."""
     enabled: bool = True
     """Whether the bot answers in groups where nobody has said 开 or 关."""
+    merge: Literal["off", "private", "all"] = "private"
+    """Whether quick lines of one person become one question. In private every line is heard, and
+    people write in pieces; in a group each mention asks for an answer of its own."""
+    merge_seconds: float = Field(default=1.5, gt=0)
+    """Between two lines that belong together; people who write on need about a second a line."""
+    debounce: float = Field(default=0, ge=0, le=10)
+    """Seconds of quiet before a run begins. 0: nobody waits; a line that comes in time makes the
+    run begin anew, which costs one request to the model and only when it does come."""
+    busy_seconds: float = Field(default=4, ge=0)
+    """After so long the question gets a reaction where the implementation has it; 0: never. Hosted
+    models answer within three seconds, and a reaction to each question is noise."""
+    progress_seconds: float = Field(default=0, ge=0)
+    """After so long one line says that it goes on; 0: never, which is what groups prefer."""
     session: Literal["user", "group"] = "user"
     """Whose conversation: each person's own in each group, or one per group."""
     reply_length: int = Field(default=1500, ge=200)
     """Characters of one plain QQ message; beyond about 2000 risk control starts to refuse."""
+    long_reply: Literal["forward", "file", "parts"] = "forward"
+    """What a longer one becomes; a forward of more than 12,000 characters is a file anyway. Some
+    implementations show forwards as "0 messages" (LLOneBot #775)."""
+    tables: Literal["image", "lines", "list"] = "image"
+    """`image` needs a font that has Chinese; without one, and where a picture is refused: `lines`,
+    columns lined up where a phone has the width. `list`: a line for each row."""
+    font: str = ""
+    """A font file for pictures of tables. Empty: a well-known one of this machine."""
+    file_transfer: Literal["auto", "base64", "path"] = "auto"
+    """How a file reaches the implementation; `path` only works on the same machine."""
+    ping_seconds: float = Field(default=10, ge=1)
+    """Between two pings, and for the answer to one. uvicorn's 20 leave a half-open connection up
+    for 40 s, and the reconnect is refused as a duplicate all that time."""
     send_timeout: float = Field(default=15, gt=0)
     """NapCat waits up to 10 s for its own acknowledgement; less would call good sends unknown."""
     bots: tuple[str, ...] = ()

@@ -55,6 +55,9 @@ _FINAL = re.compile(
 )
 """120 is QQ's own number for a muted sender."""
 
+_CHECK = "handle_api_result"
+"""The adapter's function that looks at every answer."""
+
 Transfer = Literal["auto", "base64", "path"]
 
 
@@ -64,8 +67,7 @@ def install_sending() -> None:
     Lagrange's upload_group_file puts its error text into `status`; the adapter takes everything
     but "failed" for success, and gives the same None for both.
     """
-    parts = vars(adapter_module)
-    check = parts["handle_api_result"]
+    check = getattr(adapter_module, _CHECK)
     if getattr(check, "strict", False):
         return
 
@@ -78,7 +80,7 @@ def install_sending() -> None:
         return check(result)
 
     strict.strict = True  # type: ignore[attr-defined]
-    parts["handle_api_result"] = strict
+    setattr(adapter_module, _CHECK, strict)
 
 
 class OneBotSending:

@@ -1,17 +1,28 @@
-"""The one way out: every message this plugin sends, in parts, quoting, and never twice."""
+"""The one way out: every message this plugin sends, quoting, with stand-ins, and never twice."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from dataclasses import dataclass, field
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from nonebot.log import logger
 
 from chathands.settings import GroupSettings
 from plugins.group_chat.messages import Fate, Line, Outgoing, Place, Sent
-from plugins.group_chat.speech import plain, split
+from plugins.group_chat.parcels import (
+    FILES_BELOW,
+    NOTHING_LEFT,
+    Parcel,
+    Wrapping,
+    quoting,
+    with_broken_links,
+)
+from plugins.group_chat.redaction import Redaction
+from plugins.group_chat.rendering import Piece, pieces_of, without_controls
+from plugins.group_chat.rendering_tables import Table
+from plugins.group_chat.table_image import Drawn, draw
 
 T = TypeVar("T")
 
@@ -19,29 +30,31 @@ RECONNECT_SECONDS = 300.0
 """How long a reply waits for the connection to come back; implementations dial every 1 to 5 s."""
 SEND_AGAIN_SECONDS = 0.5
 """Between two attempts while the connection is down although it is listed as up."""
-MAX_PARTS = 8
-"""Of one reply. A model that repeats itself for ever would fill the group with hundreds of
-messages, and an account that floods is banned."""
+FORWARD_SECONDS = 30.0
+"""For the acknowledgement of a forward, which is uploaded first."""
+MAX_PICTURES = 4
+"""Tables of one reply that are drawn; a wall of pictures is flooding too."""
 
-NOTHING_LEFT = "这次没有得到可用的回答，请换个说法再问一次。"
-"""Instead of a reply that is nothing but marks (an empty table, a fence): never silence."""
-CUT = "……（太长了，后面 {left} 字没有发出来，请把问题问得小一些）"
+_WORST = (Fate.SENT, Fate.UNKNOWN, Fate.DOWN, Fate.REFUSED)
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What became of one text: the ids of the parts that were acknowledged, and the worst fate."""
+    """What became of one reply: the ids of the messages that were acknowledged, the worst fate."""
 
     ids: tuple[str, ...] = field(default=())
     fate: Fate = Fate.SENT
 
 
 class Sender:
-    """Sends text through a line."""
+    """Sends through a line."""
 
-    def __init__(self, line: Line, settings: GroupSettings) -> None:
+    def __init__(
+        self, line: Line, settings: GroupSettings, redaction: Redaction | None = None
+    ) -> None:
         self._line = line
         self._settings = settings
+        self._redaction = redaction or Redaction()
         self._leaving = asyncio.Event()
 
     def leave(self) -> None:
@@ -55,44 +68,100 @@ class Sender:
         *,
         quote: str | None = None,
         verbatim: bool = False,
+        files: Sequence[tuple[str, bytes]] = (),
         patience: float = RECONNECT_SECONDS,
         seconds: float | None = None,
     ) -> Receipt:
-        """Send `text`, split where it is too long; the first part quotes.
+        """Send `text`, Markdown, and `files` (name, content) behind it; the first message quotes.
 
-        `verbatim` keeps it as it is and whole (an approval shows exactly what will be sent); any
-        other text is cut after `MAX_PARTS`. A part the other side refused ends it: what follows
-        would be refused as well, and repeating into a muted group gets accounts banned (NapCat
-        #398).
+        `verbatim` keeps it as it is and whole (an approval shows exactly what will be sent); of
+        any other text what may not be shown is taken out, and what is too long for a message
+        becomes a forward or a file. A message the other side refused in every form ends it: what
+        follows would be refused as well, and repeating into a muted group gets accounts banned
+        (NapCat #398).
         """
+        parcels = await self._parcels(Wrapping(place, self._settings), text, verbatim, files)
         ids: list[str] = []
-        limit = self._settings.reply_length
-        parts = split(text, limit) if verbatim else _bounded(split(plain(text), limit))
-        for number, part in enumerate(parts):
-            message = Outgoing(place, part, quote if number == 0 else None)
-            sent = await self._deliver(message, patience, seconds or self._settings.send_timeout)
-            if sent.message_id is not None:
-                ids.append(sent.message_id)
-            if sent.fate is Fate.UNKNOWN:
-                logger.warning(f"send not acknowledged, not repeated: {sent.detail}")
-            elif sent.fate is not Fate.SENT:
-                logger.error(f"message not delivered ({sent.fate}): {sent.detail}")
-                return Receipt(tuple(ids), sent.fate)
-        return Receipt(tuple(ids))
+        worst = Fate.SENT
+        for parcel in quoting(parcels, quote):
+            fate = await self._hand_over(parcel, ids, patience, seconds)
+            worst = max(worst, fate, key=_WORST.index)
+            if fate in (Fate.REFUSED, Fate.DOWN):
+                break
+        return Receipt(tuple(ids), worst)
 
-    async def _deliver(self, message: Outgoing, patience: float, seconds: float) -> Sent:
-        """One part. Only what surely was not shown is sent again: reconnected, or unquoted."""
+    async def _parcels(
+        self, wrapping: Wrapping, text: str, verbatim: bool, files: Sequence[tuple[str, bytes]]
+    ) -> list[Parcel]:
+        if verbatim:
+            return wrapping.verbatim(self._redaction.known(without_controls(text)))
+        pieces = pieces_of(self._redaction.markdown(without_controls(text)))
+        if not pieces:
+            pieces = [FILES_BELOW if files else NOTHING_LEFT]
+        named = [(self._redaction.markdown(name), data) for name, data in files]
+        return wrapping.reply(pieces, await self._drawn(pieces)) + wrapping.files(named)
+
+    async def _drawn(self, pieces: Sequence[Piece]) -> dict[int, Drawn]:
+        """Pictures of the tables, where they are wanted and there is a font."""
+        tables = [(n, piece) for n, piece in enumerate(pieces) if isinstance(piece, Table)]
+        if self._settings.tables != "image":
+            return {}
+        found: dict[int, Drawn] = {}
+        for number, table in tables[:MAX_PICTURES]:
+            drawn = await asyncio.to_thread(draw, table, self._settings.font)
+            if drawn is not None:
+                found[number] = drawn
+        return found
+
+    async def _hand_over(
+        self, parcel: Parcel, ids: list[str], patience: float, seconds: float | None
+    ) -> Fate:
+        """Deliver the parcel, in the first of its ways that is not refused."""
+        worst = Fate.SENT
+        for way, messages in enumerate(parcel.ways, start=1):
+            for number, message in enumerate(messages):
+                sent = await self._deliver(message, patience, seconds)
+                if sent.message_id is not None:
+                    ids.append(sent.message_id)
+                if sent.fate is Fate.UNKNOWN:
+                    logger.warning(f"send not acknowledged, not repeated: {sent.detail}")
+                    worst = Fate.UNKNOWN
+                elif sent.fate is not Fate.SENT:
+                    last = way == len(parcel.ways) or number > 0 or sent.final
+                    if last or sent.fate is not Fate.REFUSED:
+                        logger.error(f"message not delivered ({sent.fate}): {sent.detail}")
+                        return sent.fate
+                    logger.warning(f"{message.kind} refused, another way: {sent.detail}")
+                    break
+            else:
+                return worst
+        return worst
+
+    async def _deliver(self, message: Outgoing, patience: float, seconds: float | None) -> Sent:
+        """One message. Only what surely was not shown is sent again: reconnected, without the
+        quote, or with its links broken up."""
         clock = asyncio.get_running_loop().time
         until = clock() + patience
+        if seconds is None:
+            seconds = self._settings.send_timeout
+            seconds = max(seconds, FORWARD_SECONDS) if message.kind == "forward" else seconds
+        whole = True
         while True:
             sending = self._line.send(message, seconds=seconds)
             sent = await self._unless_leaving(sending, Sent(Fate.UNKNOWN, detail="leaving"))
             left = until - clock()
-            if sent.fate is Fate.REFUSED and message.quote is not None:
-                # Lagrange refuses the whole message when it does not know the quoted one.
-                logger.info(f"refused with a quote, sending without: {sent.detail}")
-                message = Outgoing(message.place, message.text)
-                continue
+            if sent.fate is Fate.REFUSED and not sent.final:
+                if message.quote is not None:
+                    # Lagrange refuses the whole message when it does not know the quoted one.
+                    logger.info(f"refused with a quote, sending without: {sent.detail}")
+                    message = replace(message, quote=None)
+                    continue
+                broken = with_broken_links(message) if whole else None
+                if broken is not None:
+                    # A link that QQ does not like takes the whole message with it (NapCat #808).
+                    logger.info(f"refused with links, breaking them up: {sent.detail}")
+                    message, whole = broken, False
+                    continue
             if sent.fate is not Fate.DOWN or left <= 0 or self._leaving.is_set():
                 return sent
             if not await self._unless_leaving(self._up(message.place.bot_id, until), False):
@@ -111,11 +180,3 @@ class Sender:
         finally:
             task.cancel()
             leaving.cancel()
-
-
-def _bounded(parts: list[str]) -> list[str]:
-    """At least one part and at most `MAX_PARTS`; the last says how much is missing."""
-    left = sum(map(len, parts[MAX_PARTS:]))
-    if left:
-        return [*parts[: MAX_PARTS - 1], parts[MAX_PARTS - 1] + CUT.format(left=left)]
-    return parts or [NOTHING_LEFT]

@@ -14,7 +14,9 @@ def test_a_wide_table_becomes_one_line_per_row_with_its_headings():
         "各区：\n\n| 地区 | 销售额 | 环比 |\n|---|---:|:--:|\n"
         "| 华东 | 120 | 3% |\n| 华南 | 98 | |\n\n完。"
     )
-    assert plain(table) == "各区：\n\n· 华东：销售额 120，环比 3%\n· 华南：销售额 98\n\n完。"
+    assert (
+        plain(table) == "各区：\n\n地区：\n· 华东：销售额 120，环比 3%\n· 华南：销售额 98\n\n完。"
+    )
 
 
 def test_a_table_of_two_columns_becomes_pairs():
@@ -25,11 +27,11 @@ def test_a_table_of_two_columns_becomes_pairs():
 
 
 def test_a_table_without_outer_bars_is_a_table_too():
-    assert plain("a | b | c\n--|--|--\n1 | 2 | 3") == "· 1：b 2，c 3"
+    assert plain("a | b | c\n--|--|--\n1 | 2 | 3") == "a：\n· 1：b 2，c 3"
 
 
 def test_bars_and_rules_that_are_no_table_stay():
-    for text in ("a | b", "标题\n---\n正文", "x || y\n-----", "1 | 2\n3 | 4"):
+    for text in ("a | b", "x || y\n正文", "1 | 2\n3 | 4", "---|---", "甲 | 乙\n--"):
         assert plain(text) == text
 
 
@@ -84,16 +86,29 @@ def test_control_characters_and_half_an_emoji_are_left_out():
     assert plain("好\x00的\x1b[31m\ud83d，完\r\n\t了") == "好的[31m，完\n\t了"
 
 
-@given(st.text(alphabet="ab|-:*`#[]()\n <br>~\\", max_size=300))
-def test_any_text_can_be_made_plain(text: str):
-    plain(text)
-
-
 def test_making_text_plain_is_linear():
     import time
 
-    for piece in ("**", "[", "`", "|", "| a |\n|--|--|\n", "- "):
-        text = piece * (60_000 // len(piece))
-        start = time.perf_counter()
-        plain(text)
-        assert time.perf_counter() - start < 3, piece
+    for piece in (
+        "**",
+        "[",
+        "`",
+        "|",
+        "| a |\n|--|--|\n",
+        "- ",
+        "> ",
+        "$a",
+        "~~a",
+        "__a",
+        "<b>",
+        "\\frac{",
+        "[a](",
+        "![",
+        "&lt;",
+        "*a",
+        "\\(",
+    ):
+        for text in (piece * (20_000 // len(piece)), f"{piece * 400}\n" * 20):
+            start = time.perf_counter()
+            plain(text)
+            assert time.perf_counter() - start < 1, piece
