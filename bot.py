@@ -31,9 +31,6 @@ from chathands.toolbox import Redactor
 if TYPE_CHECKING:
     from loguru import Record
 
-PING_SECONDS = 10.0
-"""uvicorn's 20 s leave a half-open connection up for 40 s, and NapCat's reconnect is refused as a
-duplicate all that time."""
 SHUTDOWN_SECONDS = 1
 """Without a limit one open connection holds the shutdown for ever."""
 
@@ -50,7 +47,8 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        redactor = Redactor.of(load_settings())
+        settings = load_settings()
+        redactor = Redactor.of(settings)
         _guard_log(lambda line: _KEYED_SECRET.sub(r"\1'***'", redactor.text(line)))
         # Windows' editors put a byte order mark first, which would become part of the first key.
         nonebot.init(_env_file_encoding="utf-8-sig")
@@ -82,8 +80,8 @@ def main() -> None:
     if nonebot.get_plugin("group_chat") is None:
         sys.exit("插件 plugins/group_chat 没有加载，原因见上面的日志。")
     nonebot.run(
-        ws_ping_interval=PING_SECONDS,
-        ws_ping_timeout=PING_SECONDS,
+        ws_ping_interval=settings.group.ping_seconds,
+        ws_ping_timeout=settings.group.ping_seconds,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
 

@@ -7,9 +7,11 @@ power cut in the same second. On the way of every question a full sync costs 4 m
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from chathands.errors import StoreError
@@ -17,6 +19,8 @@ from chathands.store import codec
 from chathands.store.db import Database
 
 _log = logging.getLogger(__name__)
+
+OUTBOX_FILE = "outbox.db"
 
 SCHEMA = (
     """
@@ -87,6 +91,29 @@ class Outbox:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @classmethod
+    async def at(cls, state_dir: Path) -> Outbox:
+        """Open or create the one in `state_dir`; end it with `aclose()`. Raises StoreError.
+
+        A broken file is moved aside: nobody should lose their bot to bookkeeping.
+        """
+        path = state_dir / OUTBOX_FILE
+        try:
+            return cls(await Database.open(path, (SCHEMA,), synchronous="NORMAL"))
+        except StoreError:
+            aside = path.with_name(f"{path.name}.broken-{int(time.time())}")
+            _log.warning("the outbox cannot be read and becomes %s", aside.name, exc_info=True)
+            try:
+                path.replace(aside)
+            except OSError as error:
+                raise StoreError(f"{path}: {error}") from error
+            for suffix in ("-wal", "-shm"):
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
+            return cls(await Database.open(path, (SCHEMA,), synchronous="NORMAL"))
+
+    async def aclose(self) -> None:
+        await self._database.aclose()
+
     async def put(self, row: OutboxRow) -> bool:
         """Store a new row; False, and nothing is changed, when its id is known already."""
         done = await self._database.query(
@@ -110,6 +137,11 @@ class Outbox:
 
     async def remove(self, row_id: str) -> None:
         await self._database.query("DELETE FROM outbox WHERE id = ?", [row_id])
+
+    async def is_owed(self, row_id: str) -> bool:
+        """Whether it stands there and nothing of it has left."""
+        sql = "SELECT 1 FROM outbox WHERE id = ? AND state = ?"
+        return bool(await self._database.query(sql, [row_id, State.OWED]))
 
     async def open(self, bot: str | None = None) -> list[OutboxRow]:
         """What is owed or on its way, oldest first; of one account, or of all."""

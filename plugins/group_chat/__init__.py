@@ -1,11 +1,13 @@
 """Answers mentions in QQ groups and private chats: metadata, configuration and matchers only."""
 
-from nonebot import get_driver, on_message
-from nonebot.adapters.onebot.v11 import Bot, MessageEvent
+from nonebot import get_driver, on_message, on_notice
+from nonebot.adapters.onebot.v11 import Bot, Event, MessageEvent, NoticeEvent
+from nonebot.message import event_preprocessor
 from nonebot.plugin import PluginMetadata
 
 from chathands.settings import Settings
 from plugins.group_chat import onebot_v11
+from plugins.group_chat.onebot_v11_notices import PLATFORM, notice_of
 from plugins.group_chat.service import Service
 
 __plugin_meta__ = PluginMetadata(
@@ -25,11 +27,28 @@ service = Service(line)
 driver = get_driver()
 driver.on_startup(service.start)
 driver.on_shutdown(service.stop)
+line.liveness.install(lambda bot_id: service.connected(PLATFORM, bot_id))
 
 mention = on_message(rule=line.heard, priority=10, block=True)
 
 
 @mention.handle()
 async def hear(bot: Bot, event: MessageEvent) -> None:
-    if service.chat.first_time(bot.self_id, str(event.message_id)):
+    if service.chat.admits(line.arrival(bot, event)):
         await service.chat.receive(await line.read(bot, event))
+
+
+happening = on_notice(priority=10, block=False)
+
+
+@happening.handle()
+async def note(bot: Bot, event: NoticeEvent) -> None:
+    if (notice := await notice_of(bot, event)) is not None:
+        await service.chat.notice(notice)
+
+
+@event_preprocessor
+async def overhear(bot: Bot, event: Event) -> None:
+    chat = getattr(service, "chat", None)  # raising here would lose the event
+    if chat is not None and (sent := line.overheard(bot, event)) is not None:
+        chat.overhear(*sent)

@@ -1,4 +1,4 @@
-"""Everything only OneBot v11 knows but sending: connecting, and reading its events.
+"""Reading OneBot v11's events: which messages are meant for the bot, and what they say.
 
 Shapes are those of NapCat, LLOneBot, Lagrange v1 and go-cqhttp, as measured against
 nonebot-adapter-onebot 2.4.6.
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from dataclasses import replace
 from typing import Any
 
-import nonebot
-from nonebot import get_driver
+from nonebot import get_bots
 from nonebot.adapters import Bot as BaseBot
 from nonebot.adapters import Event as BaseEvent
 from nonebot.adapters.onebot.v11 import (
@@ -19,26 +19,53 @@ from nonebot.adapters.onebot.v11 import (
     Adapter,
     ApiNotAvailable,
     Bot,
-    Message,
     MessageEvent,
     NetworkError,
     PrivateMessageEvent,
 )
 from nonebot.adapters.onebot.v11.event import Sender
-from nonebot.compat import type_validate_python
 from nonebot.log import logger
 
+from chathands.errors import ToolFailed
+from chathands.settings import GroupSettings
 from chathands.toolbox.context import CallerRole
-from plugins.group_chat.messages import Incoming, Outgoing, Place, Quoted, Sent
+from plugins.group_chat.hearing_text import (
+    clean_name,
+    only_resembles_call,
+    without_call,
+    without_typed_mention,
+)
+from plugins.group_chat.messages import (
+    Arrival,
+    Attachment,
+    Forwarded,
+    Incoming,
+    Outgoing,
+    Place,
+    Quoted,
+    Sent,
+)
+from plugins.group_chat.onebot_v11_connecting import connection_lines as connection_lines
 from plugins.group_chat.onebot_v11_events import (
     TolerantGroupMessage,
     TolerantPrivateMessage,
     as_object,
+    attachment,
+    attachments_of,
+    first_words,
+    forwarded_in,
     mended,
     mentions_bot,
+    parsed,
     quote_id_of,
+    seconds_of,
     text_of,
+    without_answered,
 )
+from plugins.group_chat.onebot_v11_files import FileFetcher
+from plugins.group_chat.onebot_v11_forward import UNREADABLE, ForwardReader
+from plugins.group_chat.onebot_v11_liveness import Liveness
+from plugins.group_chat.onebot_v11_notices import muted_seconds
 from plugins.group_chat.onebot_v11_sending import BROKEN, OneBotSending, install_sending
 
 PLATFORM = "qq"
@@ -49,6 +76,8 @@ LOOKUP_SECONDS = 1.0
 """For our own look-ups (quote again, names, role): with the above a mention waits 3 s at most."""
 MAX_NAMES = 5
 """Mentioned members whose names are looked up; the rest keep their numbers."""
+NAME_SECONDS = 600.0
+"""A name that was looked up is good for; people rename themselves, and mention others often."""
 
 
 async def _hurry_get_msg(bot: BaseBot, api: str, data: dict[str, Any]) -> None:
@@ -64,51 +93,19 @@ def install() -> None:
     install_sending()
 
 
-def connection_lines() -> list[tuple[str, str]]:
-    """What an admin needs to connect QQ, as (log level, Chinese line).
-
-    A wrong path, a wrong token and a second connection all look alike (403) on the other side.
-    """
-    config = get_driver().config
-    adapter = nonebot.get_adapters().get(Adapter.get_name())
-    token = isinstance(adapter, Adapter) and adapter.onebot_config.onebot_access_token
-    host, everywhere = str(config.host), config.host.is_unspecified
-    shown = "127.0.0.1" if everywhere else f"[{host}]" if config.host.version == 6 else host
-    elsewhere = "（在别的机器或容器里填时，把 127.0.0.1 换成这台的 IP）" if everywhere else ""
-    lines = [
-        (
-            "INFO",
-            f"在 NapCat / LLOneBot 的反向 WebSocket 里填：ws://{shown}:{config.port}/onebot/v11/ws"
-            f"{elsewhere}",
-        ),
-        (
-            "INFO",
-            "访问令牌（ONEBOT_ACCESS_TOKEN）："
-            + ("已设置，那边的 token 要填同一个" if token else "没有设置"),
-        ),
-    ]
-    if not token and not config.host.is_loopback:
-        lines.append(
-            (
-                "WARNING",
-                f"HOST={host} 而没有设置 ONEBOT_ACCESS_TOKEN：能连到这个端口的人都能冒充 QQ，"
-                "包括冒充管理员。请在 .env 里设一个长的令牌。",
-            )
-        )
-    if not config.superusers:
-        lines.append(("INFO", "没有设置 SUPERUSERS：对外的操作只能由群主和群管理员确认"))
-    return lines
-
-
-# --- reading
-
-
 class OneBotLine:
     """Reads and sends for every OneBot v11 bot that is connected (a `messages.Line`)."""
 
     def __init__(self) -> None:
         self.sending = OneBotSending()
-        self._names: OrderedDict[tuple[str, int, str], str] = OrderedDict()
+        self.liveness = Liveness()
+        self._names: OrderedDict[tuple[str, int, str], tuple[str, float]] = OrderedDict()
+        self.configure(GroupSettings())
+
+    def configure(self, settings: GroupSettings) -> None:
+        """Take over what the settings say about hearing; there are defaults before."""
+        self._typed_mention = settings.typed_mention
+        self._files = FileFetcher(settings.file_origins, settings.file_dirs)
 
     # -- in
 
@@ -121,15 +118,28 @@ class OneBotLine:
         if not isinstance(event, MessageEvent):
             return False
         # Lagrange reports the bot's own messages as ordinary ones.
-        if event.user_id == event.self_id:
+        if str(event.user_id) in (bot.self_id, str(event.self_id), "0"):
             return False
         if event.sub_type == "anonymous" or getattr(event, "anonymous", None):
             return False  # shared number, no role: nobody to isolate, nobody to authorise
-        if isinstance(event, PrivateMessageEvent) or event.is_tome():
+        if isinstance(event, PrivateMessageEvent) or self._at_bot(bot, event):
             return True
-        if any(mentions_bot(segment, event.self_id) for segment in event.original_message):
+        quotes_us = self._quotes_us(bot, event)
+        if self._called(bot, event) or quotes_us:
             return True
-        return self._is_ours(bot.self_id, quote_id_of(event))
+        if event.is_tome():  # the adapter takes "bottle" for a call when the bot is "bot"
+            first = first_words(event.original_message, bot.self_id)
+            return not only_resembles_call(first, tuple(bot.config.nickname))
+        return self._typed_mention and await self._typed(bot, event) is not None
+
+    def arrival(self, bot: Bot, event: MessageEvent) -> Arrival:
+        """What is known of a message without asking anybody."""
+        return Arrival(
+            self._place(bot, event),
+            str(event.message_id or ""),
+            seconds_of(event.time),
+            from_bot=str(event.user_id) in get_bots(),
+        )
 
     async def read(self, bot: Bot, event: MessageEvent) -> Incoming:
         """The message as a neutral value; what must be looked up is, for at most a second."""
@@ -140,44 +150,136 @@ class OneBotLine:
             self._role(bot, group_id, event),
         )
         sender = event.sender
-        at_bot = any(mentions_bot(segment, event.self_id) for segment in event.original_message)
+        at_bot, called = self._at_bot(bot, event), self._called(bot, event)
+        message = without_answered(event.original_message, quoted.sender_id if quoted else "")
+        text = text_of(message, bot.self_id, names)
+        if called and not at_bot:
+            rest = without_call(text, tuple(bot.config.nickname))
+            text = text if rest is None else rest
+        typed = None
+        if self._typed_mention and group_id is not None:
+            typed = without_typed_mention(text, await self._own_names(bot, group_id))
+            text = text if typed is None else typed
         return Incoming(
-            place=Place(
-                PLATFORM,
-                bot.self_id,
-                None if group_id is None else str(group_id),
-                str(event.user_id),
-            ),
+            place=self._place(bot, event),
             message_id=str(event.message_id or ""),
-            text=text_of(event.message, event.self_id, names),
-            name=(sender.card or sender.nickname or str(event.user_id)).strip(),
+            text=text.strip(),
+            name=clean_name(sender.card) or clean_name(sender.nickname) or str(event.user_id),
             role=role,
             quoted=quoted,
             mentioned=(
                 group_id is None
                 or at_bot
+                or called
+                or typed is not None
                 or (event.is_tome() and not (quoted is not None and quoted.by_bot))
             ),
+            files=attachments_of(message, group_id=group_id),
+            forwarded=forwarded_in(message),
         )
+
+    def overheard(
+        self, bot: Bot, event: BaseEvent
+    ) -> tuple[Place, tuple[Attachment | Forwarded, ...]] | None:
+        """Files and chat logs somebody sent without a word to the bot, for a question that comes
+        later. A group file is a message on some implementations, a notice on others, or both."""
+        user_id = str(getattr(event, "user_id", "") or "")
+        if not user_id or user_id == bot.self_id:
+            return None
+        if isinstance(event, MessageEvent):
+            # What is sent in private is a question by itself.
+            if isinstance(event, PrivateMessageEvent) or self._at_bot(bot, event):
+                return None
+            message = event.original_message
+            group_id = getattr(event, "group_id", None)
+            what = (*attachments_of(message, group_id=group_id), *forwarded_in(message))
+            return (self._place(bot, event), what) if what else None
+        if getattr(event, "notice_type", None) not in ("group_upload", "offline_file"):
+            return None
+        about = event.model_dump()
+        group_id = about.get("group_id")
+        file = attachment(as_object(about.get("file")), group_id=group_id)
+        place = Place(PLATFORM, bot.self_id, str(group_id) if group_id else None, user_id)
+        return place, (file,)
+
+    async def fetch(self, place: Place, file: Attachment, *, limit: int, seconds: float) -> bytes:
+        """The bytes of an attachment; see `messages.Line`."""
+        bot = get_bots().get(place.bot_id)
+        if not isinstance(bot, Bot):
+            raise ToolFailed("现在没有连上 QQ")
+
+        async def ask(api: str, **data: Any) -> dict[str, Any]:
+            return await self._ask(bot, api, seconds, **data)
+
+        return await self._files.fetch(ask, place, file, limit=limit, seconds=seconds)
+
+    async def open_forwarded(
+        self, place: Place, forwarded: Forwarded, *, seconds: float
+    ) -> Forwarded:
+        """A chat log, opened; see `messages.Line`."""
+        bot = get_bots().get(place.bot_id)
+        if not isinstance(bot, Bot):
+            return replace(forwarded, text=UNREADABLE)
+
+        async def ask(api: str, **data: Any) -> dict[str, Any]:
+            return await self._ask(bot, api, seconds, **data)
+
+        return await ForwardReader(ask, place.bot_id).read(forwarded, seconds)
+
+    def _place(self, bot: Bot, event: MessageEvent) -> Place:
+        group_id = getattr(event, "group_id", None)
+        group = None if group_id is None else str(group_id)
+        return Place(PLATFORM, bot.self_id, group, str(event.user_id))
+
+    def _at_bot(self, bot: Bot, event: MessageEvent) -> bool:
+        return any(mentions_bot(segment, bot.self_id) for segment in event.original_message)
+
+    def _called(self, bot: Bot, event: MessageEvent) -> bool:
+        first = first_words(event.original_message, bot.self_id)
+        return without_call(first, tuple(bot.config.nickname)) is not None
+
+    def _quotes_us(self, bot: Bot, event: MessageEvent) -> bool:
+        if event.reply is not None and str(event.reply.sender.user_id) == bot.self_id:
+            return True
+        return self._is_ours(bot.self_id, quote_id_of(event))
+
+    async def _typed(self, bot: Bot, event: MessageEvent) -> str | None:
+        text = text_of(event.original_message, bot.self_id)
+        if "@" not in text and "＠" not in text:
+            return None
+        group_id = getattr(event, "group_id", None)
+        return without_typed_mention(text, await self._own_names(bot, group_id))
+
+    async def _own_names(self, bot: Bot, group_id: int | None) -> tuple[str, ...]:
+        """What people may type to mean the bot: its names in the settings, and its card here."""
+        own = await self._name(bot, group_id, bot.self_id) if group_id is not None else ""
+        return (*bot.config.nickname, *([own] if own else []))
 
     async def _quoted(self, bot: Bot, event: MessageEvent) -> Quoted | None:
         quote_id = quote_id_of(event)
         if quote_id is None:
             return None
+        ours = self._is_ours(bot.self_id, quote_id)
         if event.reply is not None:
             sender, message = event.reply.sender, event.reply.message
+        elif quote_id == "0":  # Lagrange's number for what it does not know
+            return Quoted(quote_id)
         else:  # the adapter's get_msg failed, or it could not read the answer
             found = await self._ask(bot, "get_msg", message_id=_id(quote_id))
             if not found.get("message"):
-                return Quoted(quote_id, by_bot=self._is_ours(bot.self_id, quote_id))
+                return Quoted(quote_id, by_bot=ours)
             whole = mended(found)
             sender = Sender.model_validate(whole["sender"])
-            message = type_validate_python(Message, whole["message"])
+            message = parsed(whole["message"])
+        sender_id = str(sender.user_id or "")
         return Quoted(
             quote_id,
             text_of(message, event.self_id),
-            sender=sender.card or sender.nickname or str(sender.user_id or ""),
-            by_bot=str(sender.user_id) == bot.self_id or self._is_ours(bot.self_id, quote_id),
+            sender=clean_name(sender.card) or clean_name(sender.nickname) or sender_id,
+            by_bot=sender_id == bot.self_id or ours,
+            sender_id=sender_id,
+            files=attachments_of(message, group_id=getattr(event, "group_id", None)),
+            forwarded=forwarded_in(message),
         )
 
     async def _names_in(
@@ -188,29 +290,29 @@ class OneBotLine:
             qq
             for segment in event.message
             if segment.type == "at"
-            and not segment.data.get("name")
-            and (qq := str(segment.data.get("qq"))).isdecimal()
+            and not clean_name(segment.data.get("name"))
+            and (qq := str(segment.data.get("qq")).strip()).isdecimal()
             and qq != bot.self_id
         ]
         if group_id is None or not wanted:
             return {}
         unique = list(dict.fromkeys(wanted))[:MAX_NAMES]
         names = await asyncio.gather(*(self._name(bot, group_id, qq) for qq in unique))
-        return dict(zip(unique, names, strict=True))
+        return {qq: name for qq, name in zip(unique, names, strict=True) if name}
 
     async def _name(self, bot: Bot, group_id: int, qq: str) -> str:
-        key = (bot.self_id, group_id, qq)
-        if key not in self._names:
-            member = await self._ask(
-                bot, "get_group_member_info", group_id=group_id, user_id=int(qq)
-            )
-            name = str(member.get("card") or member.get("nickname") or "").strip()
-            if not name:
-                return qq
-            self._names[key] = name
+        """A member's name here; empty when nobody says."""
+        key, now = (bot.self_id, group_id, qq), asyncio.get_running_loop().time()
+        known = self._names.get(key)
+        if known is not None and now - known[1] < NAME_SECONDS:
+            return known[0]
+        member = await self._ask(bot, "get_group_member_info", group_id=group_id, user_id=int(qq))
+        name = clean_name(member.get("card")) or clean_name(member.get("nickname"))
+        if name:
+            self._names[key] = (name, now)
             if len(self._names) > 2048:
                 self._names.popitem(last=False)
-        return self._names[key]
+        return name or (known[0] if known else "")
 
     async def _role(self, bot: Bot, group_id: int | None, event: MessageEvent) -> CallerRole:
         """The person's role, from the event; asked for when it does not say (NapCat, Lagrange)."""
@@ -234,10 +336,12 @@ class OneBotLine:
                 return role
         return "member"
 
-    async def _ask(self, bot: Bot, api: str, **data: Any) -> dict[str, Any]:
+    async def _ask(
+        self, bot: Bot, api: str, seconds: float = LOOKUP_SECONDS, /, **data: Any
+    ) -> dict[str, Any]:
         """A look-up that may fail: then it is an empty object."""
         try:
-            answer = await bot.call_api(api, **data, _timeout=LOOKUP_SECONDS)
+            answer = await bot.call_api(api, **data, _timeout=seconds)
         except (ActionFailed, NetworkError, ApiNotAvailable, *BROKEN) as error:
             logger.info(f"{api} failed, going on without: {error!r}")
             return {}
@@ -252,6 +356,15 @@ class OneBotLine:
     async def connected(self, bot_id: str, *, seconds: float) -> bool:
         """Wait until that bot is connected; False when it is not within `seconds`."""
         return await self.sending.connected(bot_id, seconds=seconds)
+
+    async def alive(self, bot_id: str) -> bool:
+        return await self.liveness.alive(bot_id)
+
+    async def react(self, place: Place, message_id: str) -> None:
+        await self.liveness.react(place, message_id)
+
+    async def muted(self, place: Place) -> float:
+        return await muted_seconds(place)
 
     def _is_ours(self, bot_id: str, message_id: str | None) -> bool:
         return message_id is not None and self.sending.is_ours(bot_id, message_id)

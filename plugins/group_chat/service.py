@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from nonebot.log import logger
 
-from chathands.errors import ToolLoadError
+from chathands.errors import StoreError, ToolLoadError
 from chathands.settings import Settings, load_settings
+from chathands.store.outbox import Outbox
 from plugins.group_chat import onebot_v11
 from plugins.group_chat.chat import GroupChat
 from plugins.group_chat.lifecycle import Engine, Farewell
@@ -28,10 +29,12 @@ class Service:
         self._line = line
         self._engine: Engine | None = None
         self._farewell: Farewell | None = None
+        self._outbox: Outbox | None = None
 
     async def start(self) -> None:
         """A NoneBot startup hook. Raises ConfigError; bot.py has looked for one before."""
         settings = load_settings()
+        self._line.configure(settings.group)
         self._engine = engine = Engine(lambda: _agent_of(settings, told))
 
         def told(progress: Progress) -> None:
@@ -39,7 +42,8 @@ class Service:
             log_progress(progress)
 
         log_progress = _ProgressLog()
-        self.chat = GroupChat(settings, self._line, self._engine)
+        self._outbox = await _outbox_of(settings)
+        self.chat = GroupChat(settings, self._line, self._engine, self._outbox)
         self._farewell = Farewell(self.chat.say_goodbye)
         self._farewell.install()
         for level, text in onebot_v11.connection_lines():
@@ -52,11 +56,27 @@ class Service:
             self._farewell.remove()
         if self._engine is not None:
             await self._engine.stop()
+        if self._outbox is not None:
+            await self._outbox.aclose()
+
+    def connected(self, platform: str, bot_id: str) -> None:
+        """An account has connected: what it still owes is sent beside everything else."""
+        if hasattr(self, "chat"):
+            self.chat.connected(platform, bot_id)
 
     async def _ready(self, agent: Agent) -> None:
         for level, text in _agent_lines(agent.describe()):
             logger.log(level, text)
         self.chat.restore(agent)
+
+
+async def _outbox_of(settings: Settings) -> Outbox | None:
+    """Where is written down what is owed to people. Without it the bot answers all the same."""
+    try:
+        return await Outbox.at(settings.state_dir)
+    except StoreError as error:
+        logger.error(f"没有记录得下未答的问题，重启会丢掉它们（{error}）")
+        return None
 
 
 def _agent_of(

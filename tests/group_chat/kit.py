@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import textwrap
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 from chathands.agent import Agent, build_agent
 from chathands.emulation.outcome import ModelRequest
+from chathands.errors import ToolError
 from chathands.settings import Settings
+from chathands.store.db import Database
+from chathands.store.outbox import Outbox
 from chathands.upstreams.scripted import Scripted
 from plugins.group_chat.chat import GroupChat
 from plugins.group_chat.lifecycle import Engine
@@ -56,6 +59,9 @@ class PlayedLine:
     def __init__(self) -> None:
         self.sent: list[Outgoing] = []
         self.fates: list[Fate] = []
+        self.answers = True
+        self.reactions: list[str] = []
+        self.mute_seconds = 0.0
         self.changed = asyncio.Event()
 
     async def send(self, message: Outgoing, *, seconds: float) -> Sent:
@@ -67,6 +73,21 @@ class PlayedLine:
 
     async def connected(self, bot_id: str, *, seconds: float) -> bool:
         return True
+
+    async def alive(self, bot_id: str) -> bool:
+        return self.answers
+
+    async def react(self, place: Place, message_id: str) -> None:
+        self.reactions.append(message_id)
+
+    async def muted(self, place: Place) -> float:
+        return self.mute_seconds
+
+    async def fetch(self, place: Place, file: Any, *, limit: int, seconds: float) -> bytes:
+        raise ToolError("取不到。")
+
+    async def open_forwarded(self, place: Place, forwarded: Any, *, seconds: float) -> Any:
+        return forwarded
 
     @property
     def texts(self) -> list[str]:
@@ -89,8 +110,10 @@ class Chat(GroupChat):
     agent: Agent
     state: Path
 
-    def __init__(self, settings: Settings, line: PlayedLine, engine: Engine) -> None:
-        super().__init__(settings, line, engine)
+    def __init__(
+        self, settings: Settings, line: PlayedLine, engine: Engine, outbox: Outbox | None = None
+    ) -> None:
+        super().__init__(settings, line, engine, outbox)
         self.line = line
         self._ids = 0
 
@@ -127,6 +150,22 @@ class Chat(GroupChat):
         return file.read_text("utf-8").splitlines() if file.exists() else []
 
 
+@contextmanager
+def _store_in_no_time() -> Iterator[None]:
+    """The store's thread is not the loop's: the virtual clock stands still while it works."""
+    query = Database.query
+
+    async def held(self: Database, sql: str, parameters: Iterable[Any] = ()) -> Any:
+        with real_time():
+            return await query(self, sql, parameters)
+
+    Database.query = held  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Database.query = query  # type: ignore[method-assign]
+
+
 Replies = Iterable[Any] | Callable[[ModelRequest], Any]
 
 
@@ -154,20 +193,24 @@ async def chatting(
     model = upstream or (None if replies is None else Scripted(replies, local=local))
     engine = Engine(lambda: build_agent(made, upstream=model))
     line = PlayedLine()
-    chat = Chat(made, line, engine)
-    chat.state = made.state_dir
-    if model is not None:
-        chat.model = model
-
-    async def ready(agent: Agent) -> None:
-        chat.agent = agent
-        chat.restore(agent)
-
-    with real_time():  # the store's thread is not the loop's
-        await engine.start(ready)
-    try:
-        yield chat
-    finally:
-        await chat.say_goodbye()
+    with _store_in_no_time():
         with real_time():
-            await engine.stop()
+            outbox = await Outbox.at(made.state_dir)
+        chat = Chat(made, line, engine, outbox)
+        chat.state = made.state_dir
+        if model is not None:
+            chat.model = model
+
+        async def ready(agent: Agent) -> None:
+            chat.agent = agent
+            chat.restore(agent)
+
+        with real_time():  # the store's thread is not the loop's
+            await engine.start(ready)
+        try:
+            yield chat
+        finally:
+            await chat.say_goodbye()
+            with real_time():
+                await engine.stop()
+                await outbox.aclose()

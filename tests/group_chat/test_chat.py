@@ -15,6 +15,7 @@ from chathands.settings import GroupSettings, Settings
 from chathands.toolbox import Caller, Redactor, open_audit
 from chathands.toolbox.audit import Unfinished
 from chathands.upstreams.scripted import HANG, Scripted
+from plugins.group_chat.capture import QUOTE_UNREADABLE
 from plugins.group_chat.chat import GREETING, NOTHING_TO_STOP, RESTARTING, STOPPED_EARLY
 from plugins.group_chat.lifecycle import Engine
 from plugins.group_chat.messages import Fate, Quoted
@@ -94,7 +95,7 @@ async def test_a_mention_without_words_is_greeted_without_the_model(tmp_path):
     async with chatting(tmp_path, []) as chat:
         await chat.says("")
         await chat.says("", quoted=Quoted("9"))
-        assert chat.line.texts == [GREETING, GREETING]
+        assert chat.line.texts == [GREETING, QUOTE_UNREADABLE]
 
 
 @virtual

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import nonebot
 import pytest
-from nonebot.adapters.onebot.v11 import ActionFailed, Adapter, Bot, NetworkError
-from nonebug import App
+from nonebot.adapters.onebot.v11 import ActionFailed, NetworkError
 
-import plugins.group_chat as plugin
-from plugins.group_chat.messages import Incoming, Quoted
+from plugins.group_chat.messages import Quoted
 from tests.group_chat.events import (
     BOT,
     GROUP,
@@ -21,50 +18,11 @@ from tests.group_chat.events import (
     reply,
     text,
 )
+from tests.group_chat.hearing_kit import chat as chat
+from tests.group_chat.hearing_kit import hear as hear
 
 ME = at(BOT)
 ADA = {"group_id": GROUP, "user_id": 5, "card": "阿达", "nickname": "ada", "role": "member"}
-
-
-class Recorder:
-    """Stands where the chat is and keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.heard: list[Incoming] = []
-        self._seen: set[str] = set()
-
-    def first_time(self, bot_id: str, message_id: str) -> bool:
-        return not (message_id in self._seen or self._seen.add(message_id))
-
-    async def receive(self, incoming: Incoming) -> None:
-        self.heard.append(incoming)
-
-
-@pytest.fixture
-def chat(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    recorder = Recorder()
-    monkeypatch.setattr(plugin.service, "chat", recorder, raising=False)
-    return recorder
-
-
-@pytest.fixture
-def hear(app: App, chat: Recorder):
-    """Hand a payload to the adapter as its socket would; gives what the chat got."""
-
-    async def hear(payload: dict[str, Any], *calls: tuple[str, dict, Any]) -> Incoming | None:
-        before = len(chat.heard)
-        async with app.test_api() as ctx:
-            bot = ctx.create_bot(base=Bot, adapter=nonebot.get_adapter(Adapter), self_id=str(BOT))
-            for api, data, answer in calls:
-                failure = answer if isinstance(answer, Exception) else None
-                ctx.should_call_api(api, data, None if failure else answer, exception=failure)
-            event = Adapter.json_to_event(payload)
-            assert event is not None
-            await bot.handle_event(event)
-        assert len(chat.heard) - before in (0, 1)
-        return chat.heard[-1] if len(chat.heard) > before else None
-
-    return hear
 
 
 @pytest.mark.parametrize(
@@ -189,7 +147,10 @@ async def test_the_quoted_text_comes_along(hear):
         group_payload([reply(77), at(5), text(" "), ME, text(" 对吗")]),
         ("get_msg", get_msg(77), answer),
     )
-    assert incoming.quoted == Quoted("77", "九月卖了 120 件[图片]", "阿达", by_bot=False)
+    quoted = incoming.quoted
+    assert (quoted.text, quoted.sender) == ("九月卖了 120 件[图片]", "阿达")
+    assert not quoted.by_bot
+    assert [file.kind for file in quoted.files] == ["image"]
     assert incoming.text == "对吗"
 
 
@@ -213,7 +174,7 @@ async def test_an_answer_of_get_msg_the_adapter_cannot_read_is_read_here(hear):
         ("get_msg", get_msg(77), odd),
         ("get_msg", get_msg(77, 1.0), odd),
     )
-    assert incoming.quoted == Quoted("77", "九月[表情]卖了", "阿达")
+    assert incoming.quoted == Quoted("77", "九月[表情]卖了", "阿达", sender_id="5")
 
 
 @pytest.mark.parametrize("message", [5, None, True, [{"type": "text", "data": None}]], ids=str)

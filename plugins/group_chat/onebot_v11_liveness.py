@@ -1,0 +1,125 @@
+"""Whether a OneBot v11 peer is still there, and the reaction that shows it was heard.
+
+A half-open connection looks open for up to two ping intervals, and what is sent into it is gone
+without anybody knowing whether it was shown. So a peer that has been quiet for a moment is asked
+something harmless before something that must not be said twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+from nonebot import get_bots
+from nonebot.adapters import Bot as BaseBot
+from nonebot.adapters import Event as BaseEvent
+from nonebot.adapters.onebot.v11 import ActionFailed, ApiNotAvailable, Bot, NetworkError
+from nonebot.log import logger
+from nonebot.message import event_preprocessor
+
+from plugins.group_chat.messages import Place
+from plugins.group_chat.onebot_v11_sending import BROKEN
+
+QUIET_SECONDS = 1.0
+"""After its last sign of life a peer is taken to be there for so long. Asking costs a round trip,
+1 to 2 ms on one machine."""
+PROBE_SECONDS = 2.0
+"""For the answer. NapCat answers get_status from memory; one that takes longer is not about to
+send anything either."""
+DOUBT_SECONDS = 30.0
+"""After so long without an answer it is tried all the same: the pings (twice 10 s) would have
+closed a dead connection by then, so this one is alive and only does not know the question."""
+HEARD_EMOJI = "124"
+"""QQ's OK hand: heard, working on it."""
+
+
+class Liveness:
+    """Signs of life of every connected bot."""
+
+    def __init__(self) -> None:
+        self._heard: dict[str, float] = {}
+        """Bot id → when something last came from it."""
+        self._doubted: dict[str, float] = {}
+        """Bot id → since when it does not answer."""
+        self._no_reactions: set[str] = set()
+        self._sockets: dict[str, Any] = {}
+        self._on_connect: Callable[[str], object] = lambda _: None
+
+    def install(self, on_connect: Callable[[str], object]) -> None:
+        """Listen to events and answers. Call once, at import.
+
+        `on_connect` is given the bot's id at the first event of each connection. NoneBot's own
+        hook needs its lifespan to be running; implementations begin with a lifecycle event.
+        """
+        self._on_connect = on_connect
+        event_preprocessor(self._event)
+        Bot.on_called_api(self._called)
+
+    async def _event(self, bot: BaseBot, event: BaseEvent) -> None:
+        self._sign(bot.self_id)
+        socket = _socket_of(bot)
+        if socket is not None and socket is not self._sockets.get(bot.self_id):
+            self._sockets[bot.self_id] = socket
+            self._no_reactions.discard(bot.self_id)  # perhaps another implementation by now
+            self._on_connect(bot.self_id)
+
+    async def _called(
+        self, bot: BaseBot, error: Exception | None, api: str, data: Any, result: Any
+    ) -> None:
+        if error is None or isinstance(error, ActionFailed):
+            self._sign(bot.self_id)
+
+    def _sign(self, bot_id: str) -> None:
+        self._heard[bot_id] = monotonic()
+        self._doubted.pop(bot_id, None)
+
+    async def alive(self, bot_id: str) -> bool:
+        """Whether that bot's peer can be expected to take a message now."""
+        bot = get_bots().get(bot_id)
+        if bot is None:
+            return False
+        if _socket_of(bot) is None:
+            return True  # spoken to over HTTP: each call fails or does not by itself
+        began = monotonic()
+        if began - self._heard.get(bot_id, -QUIET_SECONDS) < QUIET_SECONDS:
+            return True
+        try:
+            await asyncio.wait_for(
+                bot.call_api("get_status", _timeout=PROBE_SECONDS), PROBE_SECONDS
+            )
+        except ActionFailed:
+            return True  # it does not know the question, but it is there
+        except (TimeoutError, NetworkError, ApiNotAvailable, *BROKEN) as error:
+            if self._heard.get(bot_id, 0.0) >= began:
+                return True
+            since = self._doubted.setdefault(bot_id, began)
+            logger.warning(f"bot {bot_id} does not answer, holding messages back: {error!r}")
+            return monotonic() - since >= DOUBT_SECONDS and bot_id in get_bots()
+        return True
+
+    async def react(self, place: Place, message_id: str) -> None:
+        """Put an emoji on the message, in groups of NapCat and LLOneBot; elsewhere nothing."""
+        bot = get_bots().get(place.bot_id)
+        if bot is None or place.group_id is None or place.bot_id in self._no_reactions:
+            return
+        if _socket_of(bot) is None:
+            return
+        if not message_id.lstrip("-").isdecimal():
+            return
+        try:
+            await bot.call_api(
+                "set_msg_emoji_like",
+                message_id=int(message_id),
+                emoji_id=HEARD_EMOJI,
+                _timeout=PROBE_SECONDS,
+            )
+        except (ActionFailed, NetworkError, ApiNotAvailable, *BROKEN) as error:
+            logger.info(f"no reaction: {error!r}")
+            if isinstance(error, ActionFailed):  # go-cqhttp and Lagrange do not know it
+                self._no_reactions.add(place.bot_id)
+
+
+def _socket_of(bot: BaseBot) -> Any:
+    return getattr(bot.adapter, "connections", {}).get(bot.self_id)
