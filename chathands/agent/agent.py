@@ -153,6 +153,10 @@ class Agent:
         """The tools this person may use where they are."""
         return self._registry.current.visible_to(caller, self._policy)
 
+    def asks_first(self, spec: ToolSpec) -> bool:
+        """Whether a person is asked before this tool runs, foreign text aside."""
+        return self._policy.approval_reason(spec, read_foreign=False) is not None
+
     async def aclose(self) -> None:
         """Let go of what is done behind the replies; the store is closed after this."""
         await self._memory.aclose()
@@ -173,7 +177,6 @@ class Agent:
         run_id = question.run_id or new_run_id()
         current_run.set(run_id)
         tell(on_event, RunStarted(run_id, self._opening.seconds))
-        self._store.usage.question(suspension.place_of(question.caller), question.caller.user_id)
         self._memory.give_way()
         async with self._locks.hold(question.conversation):
             trace = self._opening.trace(run_id, question)
@@ -185,6 +188,7 @@ class Agent:
                 reply = fallback.plain_reply(error.sentence, run_id)
                 self._record(trace, "failed", reply)
                 return Finished(reply, run_id, "failed", question.meta)
+            self._count(run, 1)
             return await self._carry(run)
 
     def cancelled_reply(self, run_id: str) -> str:
@@ -405,7 +409,9 @@ class Agent:
         for entry in run.cut_off():
             run.trace.note("被打断", f"{entry['name']}：{entry['status']}")
         self._record(run.trace, "cancelled", reply)
-        if run.changed_something and not run.remembered:
+        if not run.changed_something:
+            self._count(run, -1)
+        elif not run.remembered:
             await self._remember(run, reply)
         return reply
 
@@ -419,6 +425,10 @@ class Agent:
             # The person still gets the reply; only the next question will not know of it.
             _log.error("run %s will not be remembered", run.run_id, exc_info=error)
             run.trace.note(STATE_NOTE, str(error))
+
+    def _count(self, run: Run, questions: int) -> None:
+        caller = run.question.caller
+        self._store.usage.question(suspension.place_of(caller), caller.user_id, questions)
 
     def _record(self, trace: RunTrace, outcome: str, reply: str) -> None:
         self._store.traces.record(trace.finish(outcome, reply, verdict_of))

@@ -21,7 +21,7 @@ from chathands.errors import (
     UpstreamError,
 )
 from chathands.settings import Settings
-from chathands.store import open_store
+from chathands.store import Store, open_store
 from chathands.toolbox import Audit, Executor, Redactor, Registry, load_policy, open_audit
 from chathands.toolbox.audit import BOT
 from chathands.toolbox.http import SharedHttp
@@ -50,14 +50,16 @@ async def build_agent(
     upstream: Upstream | None = None,
     on_load_error: OnLoadError | None = None,
     progress: Report | None = None,
+    on_store: Callable[[Store], object] | None = None,
     owner: str = BOT,
 ) -> AsyncIterator[Agent]:
     """An agent with everything it needs; closed in the reverse order.
 
     `upstream` stands in for the one of the settings and is closed too. `on_load_error` is told of
-    each tool file that does not load, now and at every reload. `progress` watches the local model
-    being fetched. `owner` is the kind of program it is for (see toolbox/audit.py). Without a usable
-    model there is an agent all the same, which says so.
+    each tool file that does not load, now and at every reload. `on_store` gets the store once it is
+    open, long before a local model that is being fetched, which `progress` watches. `owner` is the
+    kind of program it is for (see toolbox/audit.py). Without a usable model there is an agent all
+    the same, which says so.
     Raises StoreError, and ConfigError for a tools.toml with mistakes in it: running with a policy
     nobody meant would be worse than not running.
     """
@@ -72,6 +74,8 @@ async def build_agent(
             redact=redactor.text,
         )
         closing.push_async_callback(store.aclose)
+        if on_store is not None:
+            on_store(store)
         policy = replace(
             policy,
             switched_off=lambda caller, name: store.places.tool_off(place_of(caller), name),

@@ -61,9 +61,11 @@ class UsageCounts:
         self._today = {(place, user): Used(asked, tokens) for place, user, asked, tokens in rows}
         await self._database.query("DELETE FROM usage WHERE day < ?", [self._date(KEPT_DAYS)])
 
-    def question(self, place: str, user: str) -> None:
-        """A run of this person begins. Never waits and never raises."""
-        self._used(place, user).questions += 1
+    def question(self, place: str, user: str, count: int = 1) -> None:
+        """A run of this person begins; -1: it was stopped before it did anything. Never waits and
+        never raises."""
+        used = self._used(place, user)
+        used.questions = max(0, used.questions + count)
         self._changed(place, user)
 
     def tokens(self, place: str, user: str, count: int) -> None:

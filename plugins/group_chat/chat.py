@@ -14,6 +14,7 @@ from chathands.store.outbox import Outbox
 from plugins.group_chat import capture
 from plugins.group_chat.accepted import Accepted, Debt, account_of
 from plugins.group_chat.approvals import Waiting
+from plugins.group_chat.commands import Commands
 from plugins.group_chat.decisions import Decisions
 from plugins.group_chat.hearing import Hearing
 from plugins.group_chat.jobs import Again, Crashed, Job, Stage, Stopped, Why
@@ -62,9 +63,12 @@ class GroupChat:
         line: Line,
         engine: Engine,
         outbox: Outbox | None = None,
+        commands: Commands | None = None,
     ) -> None:
         self._settings = settings.group
         self._engine = engine
+        self.commands = commands or Commands(settings, engine)
+        self.commands.busy = self._load
         self._hearing = Hearing(settings, line)
         self.presence = Presence()
         self.accepted = Accepted(outbox)
@@ -130,6 +134,11 @@ class GroupChat:
         if self.presence.silent(incoming.place):
             return  # nothing could be said; the group sees why
         if (incoming.place.bot_id, incoming.message_id) in self._recalled:
+            return
+        incoming = self.commands.hear(incoming)
+        if (said := await self.commands.answer(incoming)) is not None:
+            if said and self._may_ask(incoming) is None:
+                await self._answer(incoming, said)
             return
         if self._closing:
             await self._answer(incoming, RESTARTING)
@@ -325,6 +334,11 @@ class GroupChat:
             if (job.place.bot_id, job.message_id) == key:
                 job.stop(Why.RECALLED)
         await self._decisions.recalled(*key)
+
+    def _load(self) -> tuple[int, int]:
+        """Questions that are being dealt with, and those that wait."""
+        waiting = sum(job.stage is Stage.QUEUED for job in self._jobs)
+        return len(self._jobs) - waiting, waiting
 
     # -- endings
 

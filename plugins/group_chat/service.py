@@ -11,9 +11,12 @@ from nonebot.log import logger
 from chathands.errors import StoreError, ToolLoadError
 from chathands.settings import Settings, load_settings
 from chathands.store.outbox import Outbox
+from chathands.toolbox import Redactor
 from plugins.group_chat import onebot_v11
 from plugins.group_chat.chat import GroupChat
+from plugins.group_chat.commands import Commands
 from plugins.group_chat.lifecycle import Engine, Farewell
+from plugins.group_chat.log_tail import LogTail
 
 if TYPE_CHECKING:
     from chathands.agent import Agent, AgentFacts
@@ -30,12 +33,16 @@ class Service:
         self._engine: Engine | None = None
         self._farewell: Farewell | None = None
         self._outbox: Outbox | None = None
+        self._log_handler: int | None = None
 
     async def start(self) -> None:
         """A NoneBot startup hook. Raises ConfigError; bot.py has looked for one before."""
         settings = load_settings()
         self._line.configure(settings.group)
-        self._engine = engine = Engine(lambda: _agent_of(settings, told))
+        log = LogTail(Redactor.of(settings).sentence)
+        self._log_handler = log.install()
+        self._engine = engine = Engine(lambda: _agent_of(settings, told, commands))
+        commands = Commands(settings, engine, log)
 
         def told(progress: Progress) -> None:
             engine.progress(progress.sentence.rstrip("…"))
@@ -43,7 +50,7 @@ class Service:
 
         log_progress = _ProgressLog()
         self._outbox = await _outbox_of(settings)
-        self.chat = GroupChat(settings, self._line, self._engine, self._outbox)
+        self.chat = GroupChat(settings, self._line, engine, self._outbox, commands)
         self._farewell = Farewell(self.chat.say_goodbye)
         self._farewell.install()
         for level, text in onebot_v11.connection_lines():
@@ -58,6 +65,9 @@ class Service:
             await self._engine.stop()
         if self._outbox is not None:
             await self._outbox.aclose()
+        if self._log_handler is not None:
+            logger.remove(self._log_handler)
+            self._log_handler = None
 
     def connected(self, platform: str, bot_id: str) -> None:
         """An account has connected: what it still owes is sent beside everything else."""
@@ -80,7 +90,7 @@ async def _outbox_of(settings: Settings) -> Outbox | None:
 
 
 def _agent_of(
-    settings: Settings, told: Callable[[Progress], None]
+    settings: Settings, told: Callable[[Progress], None], commands: Commands
 ) -> AbstractAsyncContextManager[Agent]:
     # Here and not above: it brings in the model client, the tools and the store.
     from chathands.agent import build_agent
@@ -88,7 +98,7 @@ def _agent_of(
     def log_error(error: ToolLoadError) -> None:
         logger.error(error.sentence)
 
-    return build_agent(settings, on_load_error=log_error, progress=told)
+    return build_agent(settings, on_load_error=log_error, progress=told, on_store=commands.open)
 
 
 class _ProgressLog:
