@@ -36,6 +36,8 @@ async def running(
             "HOST": "127.0.0.1",
             "ONEBOT_ACCESS_TOKEN": TOKEN,
             "SUPERUSERS": '["9001"]',
+            "NICKNAME": '["小手"]',
+            "CHATHANDS__GROUP__BOTS": '["424242"]',
             "CHATHANDS__MODEL__BASE_URL": model.url,
             "CHATHANDS__MODEL__API_KEY": KEY,
             "CHATHANDS__MODEL__NAME": "stand-in",
