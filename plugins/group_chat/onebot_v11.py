@@ -105,6 +105,7 @@ class OneBotLine:
     def configure(self, settings: GroupSettings) -> None:
         """Take over what the settings say about hearing; there are defaults before."""
         self._typed_mention = settings.typed_mention
+        self.liveness.doubt_seconds = 3 * settings.ping_seconds
         self._files = FileFetcher(settings.file_origins, settings.file_dirs)
 
     # -- in

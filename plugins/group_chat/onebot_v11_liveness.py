@@ -19,30 +19,36 @@ from nonebot.adapters.onebot.v11 import ActionFailed, ApiNotAvailable, Bot, Netw
 from nonebot.log import logger
 from nonebot.message import event_preprocessor
 
+from chathands.settings import GroupSettings
 from plugins.group_chat.messages import Place
 from plugins.group_chat.onebot_v11_sending import BROKEN
 
 QUIET_SECONDS = 1.0
-"""After its last sign of life a peer is taken to be there for so long. Asking costs a round trip,
-1 to 2 ms on one machine."""
+"""After its last answer a peer is taken to be there for so long. Asking costs a round trip, 1 to
+2 ms on one machine."""
 PROBE_SECONDS = 2.0
 """For the answer. NapCat answers get_status from memory; one that takes longer is not about to
 send anything either."""
-DOUBT_SECONDS = 30.0
-"""After so long without an answer it is tried all the same: the pings (twice 10 s) would have
-closed a dead connection by then, so this one is alive and only does not know the question."""
 HEARD_EMOJI = "124"
 """QQ's OK hand: heard, working on it."""
 
 
 class Liveness:
-    """Signs of life of every connected bot."""
+    """Answers of every connected bot's peer.
+
+    Only an answer shows that the other side reads: one that is stuck may go on reporting events.
+    """
 
     def __init__(self) -> None:
-        self._heard: dict[str, float] = {}
-        """Bot id → when something last came from it."""
+        self.doubt_seconds = 3 * GroupSettings().ping_seconds
+        """After so long without an answer a message is tried all the same: the pings would have
+        closed a dead connection by then, so this one only does not know the question."""
+        self._answered: dict[str, float] = {}
+        """Bot id → when its peer last answered."""
         self._doubted: dict[str, float] = {}
-        """Bot id → since when it does not answer."""
+        """Bot id → since when it does not."""
+        self._unasked: set[str] = set()
+        """Bots whose peers do not answer get_status."""
         self._no_reactions: set[str] = set()
         self._sockets: dict[str, Any] = {}
         self._on_connect: Callable[[str], object] = lambda _: None
@@ -58,22 +64,21 @@ class Liveness:
         Bot.on_called_api(self._called)
 
     async def _event(self, bot: BaseBot, event: BaseEvent) -> None:
-        self._sign(bot.self_id)
         socket = _socket_of(bot)
         if socket is not None and socket is not self._sockets.get(bot.self_id):
             self._sockets[bot.self_id] = socket
-            self._no_reactions.discard(bot.self_id)  # perhaps another implementation by now
+            for known in (self._answered, self._doubted):
+                known.pop(bot.self_id, None)
+            for kind in (self._unasked, self._no_reactions):  # another implementation, perhaps
+                kind.discard(bot.self_id)
             self._on_connect(bot.self_id)
 
     async def _called(
         self, bot: BaseBot, error: Exception | None, api: str, data: Any, result: Any
     ) -> None:
         if error is None or isinstance(error, ActionFailed):
-            self._sign(bot.self_id)
-
-    def _sign(self, bot_id: str) -> None:
-        self._heard[bot_id] = monotonic()
-        self._doubted.pop(bot_id, None)
+            self._answered[bot.self_id] = monotonic()
+            self._doubted.pop(bot.self_id, None)
 
     async def alive(self, bot_id: str) -> bool:
         """Whether that bot's peer can be expected to take a message now."""
@@ -83,7 +88,8 @@ class Liveness:
         if _socket_of(bot) is None:
             return True  # spoken to over HTTP: each call fails or does not by itself
         began = monotonic()
-        if began - self._heard.get(bot_id, -QUIET_SECONDS) < QUIET_SECONDS:
+        recent = began - self._answered.get(bot_id, -QUIET_SECONDS) < QUIET_SECONDS
+        if recent or bot_id in self._unasked:
             return True
         try:
             await asyncio.wait_for(
@@ -92,11 +98,11 @@ class Liveness:
         except ActionFailed:
             return True  # it does not know the question, but it is there
         except (TimeoutError, NetworkError, ApiNotAvailable, *BROKEN) as error:
-            if self._heard.get(bot_id, 0.0) >= began:
-                return True
             since = self._doubted.setdefault(bot_id, began)
             logger.warning(f"bot {bot_id} does not answer, holding messages back: {error!r}")
-            return monotonic() - since >= DOUBT_SECONDS and bot_id in get_bots()
+            if monotonic() - since < self.doubt_seconds or bot_id not in get_bots():
+                return False
+            self._unasked.add(bot_id)
         return True
 
     async def react(self, place: Place, message_id: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import textwrap
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -22,6 +23,7 @@ from plugins.group_chat.messages import Fate, Incoming, Outgoing, Place, Quoted,
 from tests.support.virtual_clock import real_time
 
 TOOLS = '''
+import asyncio
 from typing import Annotated
 from pydantic import Field
 from chathands import ToolContext, tool
@@ -37,6 +39,8 @@ async def push(
     """向一个群推送一条消息。"""
     with open(ctx.settings.state_dir / "pushed.txt", "a", encoding="utf-8") as file:
         file.write(f"{robot}:{content}\\n")
+    if content == "慢":
+        await asyncio.sleep(8)
     if content == "坏":
         raise ToolFailed("机器人不接受这条消息。")
     return f"已推送到 {robot}"
@@ -60,6 +64,8 @@ class PlayedLine:
         self.sent: list[Outgoing] = []
         self.fates: list[Fate] = []
         self.answers = True
+        self.acknowledges: asyncio.Event | None = None
+        """When set, an acknowledgement waits for it."""
         self.reactions: list[str] = []
         self.mute_seconds = 0.0
         self.changed = asyncio.Event()
@@ -68,6 +74,8 @@ class PlayedLine:
         await asyncio.sleep(0)
         self.sent.append(message)
         self.changed.set()
+        if self.acknowledges is not None:
+            await self.acknowledges.wait()
         fate = self.fates.pop(0) if self.fates else Fate.SENT
         return Sent(fate, f"b{len(self.sent)}" if fate is Fate.SENT else None)
 
@@ -144,6 +152,11 @@ class Chat(GroupChat):
         """Somebody says it; the task ends when it is dealt with."""
         return asyncio.ensure_future(self.receive(self.message(text, **about)))
 
+    def crash_image(self, directory: Path) -> Path:
+        """What is on disk at this moment, as a kill would leave it, in a new directory."""
+        shutil.copytree(self.state, directory / "state")
+        return directory
+
     @property
     def pushed(self) -> list[str]:
         file = self.state / "pushed.txt"
@@ -180,7 +193,7 @@ async def chatting(
 ) -> AsyncIterator[Chat]:
     """A chat whose model says `replies` (None: there is no model); only on a virtual clock."""
     tools = tmp_path / "tools"
-    tools.mkdir(exist_ok=True)
+    tools.mkdir(parents=True, exist_ok=True)
     (tools / "pushing.py").write_text(textwrap.dedent(TOOLS), "utf-8")
     (tmp_path / "data" / "shared").mkdir(parents=True, exist_ok=True)
     made = Settings(
