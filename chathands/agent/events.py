@@ -61,6 +61,8 @@ class Finished:
     """answered: the model's answer; fallback: our account of what was done; failed: nothing was
     done, and why."""
     meta: Mapping[str, Any] = field(default_factory=dict)
+    files: tuple[tuple[str, bytes], ...] = ()
+    """Name and content of what tools attached for the person."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -95,6 +97,14 @@ class _Input:
         self._back.append(line)
 
 
+def saved(name: str, data: bytes) -> Path:
+    """What a tool attached, in a new directory of its own: a name never overwrites anything."""
+    safe = re.sub(r"[^\w.()（） -]", "_", cleaned(name)).strip(". ")[-100:] or "file"
+    path = Path(tempfile.mkdtemp(prefix="chathands-")) / safe
+    path.write_bytes(data)
+    return path
+
+
 class _Session:
     def __init__(self, loop: LoopThread, settings: Settings) -> None:
         self._loop = loop
@@ -170,6 +180,9 @@ class _Session:
             console.print(f"\n[yellow]{plain(text)}[/yellow]")
             return True
         console.print(f"[bold green]答>[/bold green] {plain(outcome.text)}")
+        for name, data in outcome.files:
+            path = saved(name, data)
+            console.print(f"[dim]文件：{plain(str(path))}（{len(data):,} 字节）[/dim]")
         return outcome.status != "failed"
 
     def _decide(self, agent: Agent, suspended: Suspended, watch: _Watch) -> Finished | Suspended:

@@ -57,7 +57,7 @@ class RunScope:
     """Seconds until tools must stop."""
     done: list[dict[str, Any]] = field(default_factory=list)
     """Finished calls, oldest first: {"hash", "name", "arguments", "side_effect", "status",
-    "content", "repeats", "target", "started", "decided"}; JSON-safe."""
+    "content", "repeats", "target", "started", "decided", "told", "files"}; JSON-safe."""
     read_foreign: bool = False
     """Text from outside has entered this run: outward side effects need a person's yes."""
 
@@ -78,3 +78,6 @@ class ToolContext:
     tell: Callable[[str], None] = lambda _: None
     """Takes a sentence the person must hear whatever the model writes ("nothing was really sent"):
     the final reply gets it when it does not hold it already."""
+    attach: Callable[[str, bytes], None] = lambda *_: None
+    """Takes a file, name and content, that the person gets behind the final reply; a picture is
+    shown as one. Raises ToolFailed over 4 files or 10 MB in a run."""

@@ -25,10 +25,11 @@ def done_entry(
     started: bool = False,
     decided: bool = False,
     told: Sequence[str] = (),
+    files: Sequence[Mapping[str, str]] = (),
 ) -> Done:
     """The record of one finished call. `started`: its function was entered; `decided`: it was
     refused for the whole run (a person said no, or nobody could say yes); `told`: what the person
-    must hear of it."""
+    must hear of it; `files`: what it attached for them, as `attachments` stores it."""
     return {
         "hash": call_hash,
         "name": result.name,
@@ -41,6 +42,7 @@ def done_entry(
         "started": started,
         "decided": decided,
         "told": list(told),
+        "files": list(files),
     }
 
 

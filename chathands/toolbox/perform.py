@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from chathands.conversation import Status, ToolResult
 from chathands.errors import ChatHandsError, ToolDenied, ToolFailed, ToolOutcomeUnknown
 from chathands.toolbox import render
+from chathands.toolbox.attachments import Attachments
 from chathands.toolbox.calls import CallStarted, Decision, Ready
 from chathands.toolbox.context import RunScope, ToolContext
 from chathands.toolbox.files import FileRoots
@@ -160,6 +161,7 @@ class Performer:
         end = started + seconds
         files = FileRoots(self._settings.data_dir, scope.caller)
         told: list[str] = []
+        attached = Attachments(scope.done)
         context = ToolContext(
             caller=scope.caller,
             run_id=scope.run_id,
@@ -169,6 +171,7 @@ class Performer:
             workers=self._workers,
             remaining=lambda: max(end - loop.time(), 0),
             tell=lambda sentence: told.append(self._sentence(sentence)),
+            attach=attached.attach,
         )
         emit(CallStarted(ready.call, ready.spec))
         task = loop.create_task(_contained(ready.tool.run(context, dict(ready.call.arguments))))
@@ -177,6 +180,9 @@ class Performer:
         foreign = ready.spec.foreign or files.opened_upload
         size = len(text)
         text, cut = render.shortened(render.capped(text), self._limit, size)
+        handed = attached.stored() if status is Status.OK else []
+        if handed:
+            text = f"{text}\n{attached.note}".lstrip("\n")
         result = ToolResult(
             ready.call.id,
             ready.call.name,
@@ -187,7 +193,7 @@ class Performer:
             foreign=foreign,
         )
         scope.read_foreign = scope.read_foreign or foreign
-        scope.done.append(_entry(ready, result, started=True, told=told))
+        scope.done.append(_entry(ready, result, started=True, told=told, files=handed))
         return _Run(result, size, cancelled)
 
     async def _wait(self, task: asyncio.Task[Any], seconds: float) -> tuple[str, bool]:
@@ -311,6 +317,7 @@ def _entry(
     started: bool,
     decided: bool = False,
     told: Sequence[str] = (),
+    files: Sequence[dict[str, str]] = (),
 ) -> dict[str, Any]:
     return done_entry(
         result,
@@ -321,6 +328,7 @@ def _entry(
         started=started,
         decided=decided,
         told=told,
+        files=files,
     )
 
 
