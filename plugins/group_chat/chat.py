@@ -25,6 +25,7 @@ from plugins.group_chat.notices import Allowed, Joined, Notice, Recalled, Remove
 from plugins.group_chat.pace import Bundle, Bundles, Signs
 from plugins.group_chat.presence import Presence
 from plugins.group_chat.queue import ConversationQueue, FairGate, QueueFull, RateLimit
+from plugins.group_chat.redaction import Redaction
 from plugins.group_chat.replies import RESTARTING, STOPPED_EARLY
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class GroupChat:
         self._approvals = self._decisions.approvals
         self._replies = self._decisions.replies
         self._sender = self._replies.sender
+        self._sender.redaction = Redaction.of(settings)
         self._signs = Signs(
             settings.group,
             self._replies.line.react,

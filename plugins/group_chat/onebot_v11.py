@@ -103,7 +103,8 @@ class OneBotLine:
         self.configure(GroupSettings())
 
     def configure(self, settings: GroupSettings) -> None:
-        """Take over what the settings say about hearing; there are defaults before."""
+        """Take over what the settings say about the line; there are defaults before."""
+        self.sending.transfer = settings.file_transfer
         self._typed_mention = settings.typed_mention
         self.liveness.doubt_seconds = 3 * settings.ping_seconds
         self._files = FileFetcher(settings.file_origins, settings.file_dirs)

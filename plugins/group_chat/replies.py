@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from nonebot.log import logger
@@ -28,6 +28,7 @@ RESTARTING = "我正在重启，请过一分钟再问。"
 RESTARTING_EARLY = "我正在重启，这个问题还没有开始处理，请过一分钟再问一次。"
 WAS_SILENCED = "刚才我在这个群里不能发言，{name}的问题没有做完，请再问一次。"
 WAS_RECALLED = "{name} 的提问已撤回。"
+FILES_NOT_KEPT = "（附带的文件当时没能发出来，需要的话请再问一次。）"
 
 FLUSH_PATIENCE = 5.0
 """For a message of earlier: the next connection tries again."""
@@ -64,18 +65,23 @@ class Replies:
         text: str,
         *,
         quote: str | None = None,
+        files: Sequence[tuple[str, bytes]] = (),
         patience: float = RECONNECT_SECONDS,
     ) -> Receipt:
-        """Say `text`, which is what is owed; what cannot be said now is kept for later."""
+        """Say `text`, which is what is owed; what cannot be said now is kept for later, without
+        the `files` behind it."""
         place = debt.place
+        later = f"{text}\n{FILES_NOT_KEPT}" if files else text
         with self._held(debt):
             if self._presence.silent(place):
-                await self._keep(debt, text)
+                await self._keep(debt, later)
                 return Receipt(fate=Fate.REFUSED)
             with paying(debt):
-                receipt = await self.sender.say(place, text, quote=quote, patience=patience)
+                receipt = await self.sender.say(
+                    place, text, quote=quote, files=files, patience=patience
+                )
             if debt.untouched and await self._may_come_later(receipt.fate, place):
-                await self._keep(debt, text)
+                await self._keep(debt, later)
             else:
                 await debt.settle()
             return receipt
@@ -120,7 +126,7 @@ class Replies:
                 self._approvals.add(outcome.approval, job.place, job.message_id), debt
             )
         else:
-            await self.pay(debt, outcome.text, quote=job.message_id)
+            await self.pay(debt, outcome.text, quote=job.message_id, files=outcome.files)
 
     async def ask_for(self, waiting: Waiting, debt: Debt) -> None:
         """Send the message that asks for an approval."""

@@ -52,9 +52,9 @@ class Sender:
     def __init__(
         self, line: Line, settings: GroupSettings, redaction: Redaction | None = None
     ) -> None:
+        self.redaction = redaction or Redaction()
         self._line = line
         self._settings = settings
-        self._redaction = redaction or Redaction()
         self._leaving = asyncio.Event()
 
     def leave(self) -> None:
@@ -94,11 +94,11 @@ class Sender:
         self, wrapping: Wrapping, text: str, verbatim: bool, files: Sequence[tuple[str, bytes]]
     ) -> list[Parcel]:
         if verbatim:
-            return wrapping.verbatim(self._redaction.known(without_controls(text)))
-        pieces = pieces_of(self._redaction.markdown(without_controls(text)))
+            return wrapping.verbatim(self.redaction.known(without_controls(text)))
+        pieces = pieces_of(self.redaction.markdown(without_controls(text)))
         if not pieces:
             pieces = [FILES_BELOW if files else NOTHING_LEFT]
-        named = [(self._redaction.markdown(name), data) for name, data in files]
+        named = [(self.redaction.markdown(name), data) for name, data in files]
         return wrapping.reply(pieces, await self._drawn(pieces)) + wrapping.files(named)
 
     async def _drawn(self, pieces: Sequence[Piece]) -> dict[int, Drawn]:
