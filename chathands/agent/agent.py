@@ -45,6 +45,7 @@ from chathands.toolbox import (
     Registry,
     may_decide,
 )
+from chathands.toolbox.attachments import files_of
 from chathands.toolbox.audit import Effect, Unfinished
 from chathands.upstreams.base import Upstream
 from chathands.upstreams.ways import mode_line, ways_of
@@ -357,7 +358,8 @@ class Agent:
             self._record(run.trace, "crashed", "")
             raise
         self._record(run.trace, end.status, end.text)
-        return Finished(end.text, run.run_id, end.status, run.question.meta)
+        files = files_of(run.scope.done)
+        return Finished(end.text, run.run_id, end.status, run.question.meta, files)
 
     async def _drive(self, run: Run, resumption: Resumption | None) -> Ended | Batch:
         if self._runner is None:
