@@ -40,7 +40,7 @@ def answering(summary_reply: Any) -> Callable[[ModelRequest], Any]:
     def reply(request: ModelRequest) -> Any:
         if wants_summary(request):
             return summary_reply(request) if callable(summary_reply) else summary_reply
-        return f"答{request.messages[-1].content.splitlines()[-1]}。"
+        return f"答{request.messages[-1].content.split('问）')[-1].split()[0]}。"
 
     return reply
 
