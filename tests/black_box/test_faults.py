@@ -121,18 +121,17 @@ async def test_codes_from_users_models_and_tools_never_become_segments(ring: Rin
     assert [segment["type"] for segment in delivered.message] == ["reply", "text"]
 
 
-async def test_a_long_reply_comes_in_parts(ring: Ring, fresh):
+async def test_a_long_reply_is_announced_and_comes_as_one_forward(ring: Ring, fresh):
     group, user = fresh(), fresh()
     lines = [f"第 {n} 条：" + "内容" * 30 for n in range(60)]
     ring.brain.plays("长文", "\n".join(lines))
     question = await ring.ask(group, user, "@bot 长文")
     last = await ring.sim.wait_delivered(group_id=group, match="第 59 条")
-    parts = [d for d in ring.world.delivered if d.group_id == group]
-    assert len(parts) == 3
-    assert [d.reply_to for d in parts] == [question, None, None]
-    assert "\n".join(d.text for d in parts) == "\n".join(lines)
-    assert all(len(d.text) <= 1500 for d in parts)
-    assert last is parts[-1]
+    announced, forward = [d for d in ring.world.delivered if d.group_id == group]
+    assert announced.reply_to == question
+    assert announced.text.startswith("第 0 条")
+    assert (forward, forward.action) == (last, "send_group_forward_msg")
+    assert forward.text.splitlines() == lines
 
 
 async def test_stop_cancels_the_askers_run(ring: Ring, fresh):
