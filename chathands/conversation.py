@@ -277,6 +277,8 @@ class Message:
     """What a message tagged NOTICE says; None where it is nothing to go by."""
     told: tuple[str, ...] = ()
     """Names of the tools whose listing one of our remarks carries."""
+    foreign: bool = False
+    """An answer that was written after text from outside had been read: it may repeat it."""
     joined: bool = False
     """Stands in one wire message with the entry before it: text beside tool results, which is a
     remark on them and not the next question."""

@@ -420,7 +420,9 @@ class Agent:
     async def _remember(self, run: Run, reply: str) -> None:
         run.remembered = True
         answer = fallback.without_reference(reply)
-        messages = memory.remember(run.question.text, run.own_messages, answer)
+        messages = memory.remember(
+            run.question.text, run.own_messages, answer, foreign=run.scope.read_foreign
+        )
         try:
             await self._memory.remember(run.question.conversation, messages, asked_at=run.asked_at)
         except StoreError as error:

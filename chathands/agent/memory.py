@@ -18,11 +18,14 @@ LINE_CHARACTERS = 160
 """Of one result further back."""
 
 
-def remember(question: str, run: Iterable[Message], answer: str) -> list[Message]:
+def remember(
+    question: str, run: Iterable[Message], answer: str, *, foreign: bool = False
+) -> list[Message]:
     """The round to store: the plain question, accepted calls with their results, the final reply.
 
     Nothing that was rejected, corrected or remarked by us; no call without its result; of failed
-    calls only what nothing came after: the way there would be copied the next time.
+    calls only what nothing came after: the way there would be copied the next time. `foreign`: the
+    run had read text from outside, which its answer may repeat.
     """
     plain = [message for message in run if message.tag is Tag.PLAIN]
     listed = [m.result for m in plain if m.result is not None]
@@ -40,7 +43,7 @@ def remember(question: str, run: Iterable[Message], answer: str) -> list[Message
             kept.extend(
                 Message.tool(cut_result(results[call.id], STORED_CHARACTERS)) for call in calls
             )
-    return [*kept, Message.assistant(answer)]
+    return [*kept, replace(Message.assistant(answer), foreign=foreign)]
 
 
 def recall(rounds: Sequence[Sequence[Message]], language: Language = "zh") -> list[Message]:

@@ -213,7 +213,7 @@ class Memory:
 
 def _foreign(rounds: Sequence[Round]) -> bool:
     return any(
-        message.result is not None and message.result.foreign
+        message.foreign or (message.result is not None and message.result.foreign)
         for one in rounds
         for message in one.messages
     )

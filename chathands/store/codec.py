@@ -171,6 +171,8 @@ def message_to_dict(message: Message) -> dict[str, Any]:
         row["parts"] = [part_to_row(part) for part in message.parts]
     if message.joined:
         row["joined"] = True
+    if message.foreign:
+        row["foreign"] = True
     return row | _extra(message.extra)
 
 
@@ -188,6 +190,7 @@ def message_from_dict(row: Mapping[str, Any]) -> Message:
         notice=_notice(row.get("notice")),
         told=tuple(row.get("told", ())),
         joined=row.get("joined", False),
+        foreign=row.get("foreign", False),
         extra=row.get("extra", {}),
     )
 
