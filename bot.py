@@ -24,7 +24,9 @@ from nonebot.drivers import ASGIMixin
 from nonebot.log import LoguruHandler, default_filter, default_format, logger, logger_id
 from pydantic import ValidationError
 
+from chathands.env_files import env_files, faults_in, values_of
 from chathands.errors import ConfigError
+from chathands.run_context import current_run
 from chathands.settings import load_settings, why_invalid
 from chathands.toolbox import Redactor
 
@@ -54,7 +56,9 @@ def main() -> None:
         nonebot.init(_env_file_encoding="utf-8-sig")
         config = nonebot.get_driver().config
         _accept_log_level(config)
-        _accept_numeric_token(config)
+        _accept_token_as_written(config)
+        for fault in faults_in(Path.cwd()):  # NoneBot ignores such lines without a word
+            logger.warning(fault.sentence)
         nonebot.get_driver().register_adapter(Adapter)
         _check_driver()
         _check_port(config)
@@ -104,13 +108,20 @@ def _guard_log(hide: Callable[[str], str]) -> None:
         level=0,
         diagnose=False,  # with it, tracebacks show the values of variables
         filter=_loud_enough,
-        format=default_format,
+        format=_with_run,
         colorize=out.isatty() and os.name != "nt",
     )
     ours = logging.getLogger("chathands")
     ours.addHandler(LoguruHandler())
     ours.setLevel(logging.DEBUG)
     ours.propagate = False
+
+
+def _with_run(record: Record) -> str:
+    """NoneBot's format, and the run a line is about, when it does not say so itself."""
+    run = current_run.get()
+    known = not run or run in record["message"]
+    return (default_format if known else f"{default_format} [{run}]") + "\n{exception}"
 
 
 def _loud_enough(record: Record) -> bool:
@@ -141,11 +152,17 @@ def _accept_log_level(config: Config) -> None:
         )
 
 
-def _accept_numeric_token(config: Config) -> None:
-    """NoneBot reads `ONEBOT_ACCESS_TOKEN=123456` as a number, which the adapter does not take."""
-    token = getattr(config, "onebot_access_token", None)
-    if isinstance(token, int) and not isinstance(token, bool):
-        config.onebot_access_token = str(token)  # type: ignore[attr-defined]
+def _accept_token_as_written(config: Config) -> None:
+    """NoneBot reads `ONEBOT_ACCESS_TOKEN=123456` as a number, `1e5` as another one, `null` as no
+    token at all; the adapter takes text, and QQ's side sends what was written."""
+    name = "ONEBOT_ACCESS_TOKEN"
+    if isinstance(getattr(config, name.lower(), ""), str):
+        return
+    given = [{key.upper(): value for key, value in os.environ.items()}]
+    given += [values_of(file) for file in reversed(env_files(Path.cwd()))]
+    written = next((values[name] for values in given if values.get(name)), None)
+    if written is not None:
+        setattr(config, name.lower(), written.strip())
 
 
 def _check_driver() -> None:

@@ -8,14 +8,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-from dotenv import dotenv_values
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings.exceptions import SettingsError
 
+from chathands.env_files import PREFIX, env_files, faults_in, values_of
 from chathands.errors import ConfigError
-
-PREFIX = "CHATHANDS__"
 
 DRY_RUN = "dry-run"
 """A robot with this webhook prints what would be pushed instead of pushing."""
@@ -247,31 +245,6 @@ DEADLINE_SECONDS = 30.0
 LOCAL_DEADLINE_SECONDS = 180.0
 
 
-def _env_files(directory: Path) -> tuple[Path, ...]:
-    """NoneBot reads `.env` and `.env.{ENVIRONMENT}`; the CLI must see the same."""
-    base = directory / ".env"
-    named = _values(base).get("ENVIRONMENT")
-    environment = os.environ.get("ENVIRONMENT") or named or "prod"
-    return (base, directory / f".env.{environment}")
-
-
-def _values(file: Path) -> dict[str, str | None]:
-    """Keys (upper case) and values of one `.env` file; empty when there is none.
-
-    Raises ConfigError when the file is not UTF-8 (Notepad's "ANSI" on a Chinese Windows is GBK).
-    """
-    if not file.is_file():
-        return {}
-    try:
-        values = dotenv_values(file, encoding="utf-8-sig", interpolate=False)
-    except UnicodeDecodeError as error:
-        raise ConfigError(
-            f"{file.name} is not UTF-8: {error.reason}",
-            sentence=f"{file.name} 不是 UTF-8 编码，请用编辑器另存为 UTF-8 后再启动。",
-        ) from None
-    return {key.upper(): value for key, value in values.items()}
-
-
 def _refuse_unknown(keys: Iterable[str]) -> None:
     """A misspelt key would otherwise be ignored in silence."""
     known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
@@ -324,9 +297,13 @@ def load_settings(directory: Path | None = None, **overrides: Any) -> Settings:
 
     Raises ConfigError with one Chinese sentence that names the key and never shows the value.
     """
-    files = _env_files(directory or Path.cwd())
+    directory = directory or Path.cwd()
+    files = env_files(directory)
     for file in files:
-        _refuse_unknown(_values(file))
+        _refuse_unknown(values_of(file))
+    for fault in faults_in(directory):
+        if fault.key:  # somebody meant to set it, and would run without it
+            raise ConfigError(f"{fault.key} is ignored", sentence=f"{fault.sentence}改好后再启动。")
     _refuse_unknown(key.upper() for key in os.environ)
     try:
         settings = Settings(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nonebot.log import logger
 
+from chathands.run_context import current_run
 from chathands.store.outbox import Outbox
 from plugins.group_chat import capture
 from plugins.group_chat.accepted import Accepted, Debt, account_of
@@ -202,12 +203,14 @@ class GroupChat:
         slot = None
         place, quote = incoming.place, incoming.message_id or None
         job = Job(place, quote, run_id=new_run_id())
+        current_run.set(job.run_id or "")
         bundle = self._bundles.begin(conversation, job, incoming)
         self._jobs.add(job)
         no_more_signs = self._signs.watch(job)
         try:
             debt = await self.accepted.owe(place, quote, run_id=job.run_id, name=incoming.name)
             assert debt is not None  # only a key of one's own can be taken
+            logger.info(f"run {job.run_id}: accepted message {quote} of {place.user_id}")
             try:
                 async with asyncio.timeout(self._settings.queue_wait):
                     await job.do(turn.ready())

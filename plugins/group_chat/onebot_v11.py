@@ -76,6 +76,10 @@ LOOKUP_SECONDS = 1.0
 """For our own look-ups (quote again, names, role): with the above a mention waits 3 s at most."""
 MAX_NAMES = 5
 """Mentioned members whose names are looked up; the rest keep their numbers."""
+_ROLES = ("owner", "admin", "member")
+ROLE_SECONDS = 60.0
+"""A looked-up role counts so long: who has just lost it may approve for a minute at most, and an
+implementation that never says roles is not asked with every message."""
 NAME_SECONDS = 600.0
 """A name that was looked up is good for; people rename themselves, and mention others often."""
 
@@ -100,6 +104,7 @@ class OneBotLine:
         self.sending = OneBotSending()
         self.liveness = Liveness()
         self._names: OrderedDict[tuple[str, int, str], tuple[str, float]] = OrderedDict()
+        self._roles: OrderedDict[tuple[str, int, int], tuple[str, float]] = OrderedDict()
         self.configure(GroupSettings())
 
     def configure(self, settings: GroupSettings) -> None:
@@ -324,19 +329,32 @@ class OneBotLine:
         if group_id is None:
             return "member"
         role = event.sender.role
-        if role not in ("owner", "admin", "member"):
-            member = await self._ask(
-                bot,
-                "get_group_member_info",
-                group_id=group_id,
-                user_id=event.user_id,
-                no_cache=True,
-            )
-            role = member.get("role")
+        if role not in _ROLES:
+            role = await self._looked_up_role(bot, group_id, event.user_id)
         match role:
             case "owner" | "admin":
                 return role
         return "member"
+
+    async def _looked_up_role(self, bot: Bot, group_id: int, user_id: int) -> str:
+        """What the member list says; a look-up that failed is not remembered."""
+        key, clock = (bot.self_id, group_id, user_id), asyncio.get_running_loop().time
+        role, until = self._roles.get(key, ("", 0.0))
+        if until <= clock():
+            member = await self._ask(
+                bot,
+                "get_group_member_info",
+                group_id=group_id,
+                user_id=user_id,
+                no_cache=True,
+            )
+            role = str(member.get("role"))
+            if role in _ROLES:
+                self._roles[key] = role, clock() + ROLE_SECONDS
+                self._roles.move_to_end(key)
+                if len(self._roles) > 2048:
+                    self._roles.popitem(last=False)
+        return role
 
     async def _ask(
         self, bot: Bot, api: str, seconds: float = LOOKUP_SECONDS, /, **data: Any

@@ -37,6 +37,7 @@ MISTAKES = {
     "LOG_LEVEL=verbose\n": "LOG_LEVEL",
     "DRIVER=~fastapy\n": "DRIVER",
     "DRIVER=~none\n": "DRIVER",
+    "ONEBOT_ACCESS_TOKEN：abc\n": "ONEBOT_ACCESS_TOKEN",
 }
 
 
@@ -60,6 +61,7 @@ async def test_debug_logging_hides_the_secrets_and_odd_dotenv_files_work(tmp_pat
     dotenv = (
         "\ufeffLOG_LEVEL=DEBUG\nHOST=0.0.0.0\nONEBOT_ACCESS_TOKEN=123456789\n"
         "CHATHANDS__LOCAL_MODEL=false\nCHATHANDS__MODEL__API_KEY=sk-super-secret-key\n"
+        "sk-super-secret-key\n"
         f'CHATHANDS__DINGTALK__ROBOTS={{"群": {{"webhook": "{webhook}", "secret": "SECabc999"}}}}\n'
     )
     bot = BotProcess(tmp_path / "bot", {}, dotenv=dotenv)
@@ -68,6 +70,7 @@ async def test_debug_logging_hides_the_secrets_and_odd_dotenv_files_work(tmp_pat
         await bot.wait_log("Uvicorn running")
         assert "Loaded Config" in bot.text
         assert "LOG_LEVEL=DEBUG" in bot.text
+        assert ".env 第 6 行看不懂" in bot.text
         for secret in ("123456789", "sk-super-secret-key", "feedfacecafe0123", "SECabc999"):
             assert secret not in bot.text
         assert "CHATHANDS__MODEL__BASE_URL" in await bot.wait_log("模型：没有")

@@ -41,6 +41,7 @@ def chat(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Recorder:
     recorder = Recorder(tmp_path)
     monkeypatch.setattr(plugin.service, "chat", recorder, raising=False)
     plugin.line._names.clear()
+    plugin.line._roles.clear()
     return recorder
 
 

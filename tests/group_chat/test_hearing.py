@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import pytest
@@ -240,6 +241,19 @@ async def test_the_role_is_the_events(hear, role):
 async def test_a_missing_role_is_asked_for_fresh(hear, said, answer, role):
     call = ("get_group_member_info", member_call(1, no_cache=True), answer)
     assert (await hear(group_payload("你好", role=said), call)).role == role
+
+
+async def test_a_role_that_was_looked_up_counts_for_this_group_and_a_minute(hear, monkeypatch):
+    call = ("get_group_member_info", member_call(1, no_cache=True), {"role": "admin"})
+    assert (await hear(group_payload("你好", role=None), call)).role == "admin"
+    assert (await hear(group_payload("你好", role=None))).role == "admin"
+    assert (await hear(group_payload("你好", role="member"))).role == "member"
+    monkeypatch.setattr("plugins.group_chat.onebot_v11.ROLE_SECONDS", -1.0)
+    plugin_line = importlib.import_module("plugins.group_chat").line
+    plugin_line._roles.clear()
+    for role in ("owner", "member"):
+        call = ("get_group_member_info", member_call(1, no_cache=True), {"role": role})
+        assert (await hear(group_payload("你好", role=None), call)).role == role
 
 
 async def test_a_superuser_is_one_everywhere(hear):
