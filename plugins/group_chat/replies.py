@@ -84,6 +84,7 @@ class Replies:
                 await self._keep(debt, later)
             else:
                 await debt.settle()
+            logger.info(f"run {debt.row.run_id or '-'}: reply {receipt.fate}")
             return receipt
 
     def _held(self, debt: Debt) -> _InHand:

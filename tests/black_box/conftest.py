@@ -26,7 +26,11 @@ StartRing = Callable[..., Awaitable[Ring]]
 
 @asynccontextmanager
 async def running(
-    directory: Path, dingtalk: DingTalk, brain: ModelBrain, **settings: Any
+    directory: Path,
+    dingtalk: DingTalk,
+    brain: ModelBrain,
+    world: World | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Ring]:
     """A bot that is started, connected and ready; `settings` become environment variables."""
     robots = {"销售群": {"webhook": dingtalk.webhook, "secret": SECRET}}
@@ -49,7 +53,7 @@ async def running(
         await bot.start()
         await bot.wait_log("模型：")
         await bot.wait_log("Uvicorn running")
-        sim = Sim(World(), bot.url, token=TOKEN, reconnect=0.2)
+        sim = Sim(world or World(), bot.url, token=TOKEN, reconnect=0.2)
         await closing.enter_async_context(sim)
         yield Ring(bot, sim, brain, model)
 

@@ -141,3 +141,30 @@ async def test_stop_cancels_the_askers_run(ring: Ring, fresh):
     await ring.brain.was_asked("停一停")
     await ring.ask(group, user, "@bot 停")
     assert "已停止" in await ring.reply(question)
+
+
+async def test_a_peer_that_stopped_reading_gets_the_reply_once_it_is_back(ring: Ring, fresh):
+    ring.brain.plays("冻住", Reply("我在。", delay=0.4))
+    question = await ring.ask(fresh(), fresh(), "@bot 冻住")
+    await ring.brain.was_asked("冻住")
+    await ring.sim.drop("freeze")
+    await ring.bot.wait_log("holding messages back")
+    await ring.sim.drop("abort")
+    assert await ring.reply(question) == "我在。"
+    assert len([d for d in ring.world.delivered if d.reply_to == question]) == 1
+    assert not [c for c in ring.sim.called("send_msg") if "fault" in c]
+
+
+async def test_a_recalled_question_is_not_answered(ring: Ring, fresh):
+    group, user = fresh(), fresh()
+    ring.brain.plays("撤回", Reply(hang="head"))
+    question = await ring.ask(group, user, "@bot 撤回")
+    await ring.brain.was_asked("撤回")
+    recalled = {"notice_type": "group_recall", "group_id": group, "user_id": user}
+    await ring.sim.raw(
+        {**recalled, "post_type": "notice", "operator_id": user, "message_id": question}
+    )
+    ring.brain.plays("再问", "好。")
+    after = await ring.ask(group, user, "@bot 再问")
+    assert await ring.reply(after) == "好。"
+    assert not [d for d in ring.world.delivered if d.reply_to == question]

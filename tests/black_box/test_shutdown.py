@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.black_box.harness import Ring, action
-from tests.sim.onebot_sim import at, reply, text
+from tests.sim.onebot_sim import World, at, reply, text
 from tests.standins.model_server import Reply
 
 PUSH = action("send_dingtalk_message", robot="销售群", title="周报", content="本周一切正常")
@@ -57,17 +57,27 @@ async def test_what_already_happened_is_said_at_the_end(start_ring, dingtalk):
     assert "重启" in last
 
 
-async def test_an_approval_survives_a_restart(start_ring, dingtalk):
+async def test_after_a_kill_each_is_answered_once_and_an_approval_still_waits(start_ring, dingtalk):
     first: Ring = await start_ring()
     first.brain.plays("推送周报", PUSH)
     question = await first.ask(700, 1, "@bot 推送周报")
     notice = await first.reply(question)
     asking = first.message_id("待确认")
+    first.brain.plays("永远", Reply(hang="head"))
+    running = await first.ask(700, 2, "@bot 永远")
+    await first.brain.was_asked("永远")
+    queued = await first.ask(700, 2, "@bot 永远排着")
+    first.brain.plays("还活着", "在。")
+    await first.reply(await first.ask(700, 3, "@bot 还活着"))  # by then the one before is written
     first.bot.signal(signal.SIGKILL)
     await first.bot.ended()
 
     before = len(dingtalk.accepted)
-    second: Ring = await start_ring()
+    world = World()
+    world.group(700)
+    second: Ring = await start_ring(world=world)
+    for question_left in (running, queued):
+        assert "重启前没做完" in await second.reply(question_left)
     second.brain.plays("推送周报", "已经推送。")
     second.world.messages[asking] = {
         "time": 1,
@@ -80,3 +90,4 @@ async def test_an_approval_survives_a_restart(start_ring, dingtalk):
     await second.ask(700, 9001, [reply(asking), at(10000), text("确认")])
     assert await second.reply(question) == "已经推送。"
     assert len(dingtalk.accepted) == before + 1
+    assert len(second.world.delivered) == 3
