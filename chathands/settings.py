@@ -141,9 +141,9 @@ class GroupSettings(_Section):
     """NapCat waits up to 10 s for its own acknowledgement; less would call good sends unknown."""
     bots: tuple[str, ...] = ()
     """Accounts that are other bots: what they say is never answered."""
-    turn_cap: int = Field(default=30, ge=2)
-    """Turns of one person without a pause of three minutes: people make one, bots never do. More
-    than a minute's limit, so that nobody who merely asks fast meets it first."""
+    turn_cap: int | None = Field(default=None, ge=2)
+    """Turns of one person without a pause of three minutes: people make one, bots never do. None:
+    half as many again as `per_user_minute`, so that nobody who merely asks fast meets it first."""
     typed_mention: bool = False
     """Whether a typed "@name" counts as a mention. Off: it is text, and others may bear the
     name."""

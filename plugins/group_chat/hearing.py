@@ -176,7 +176,8 @@ class Hearing:
         self._wall = wall
         self._seen = Seen()
         self._fresh = Freshness(self._settings.stale_seconds)
-        self._turns = Turns(self._settings.turn_cap)
+        self._cap = self._settings.turn_cap or self._settings.per_user_minute * 3 // 2
+        self._turns = Turns(self._cap)
         self._earlier = Earlier(self._settings.recent_minutes, wall)
         self._bots = frozenset(bot.strip() for bot in self._settings.bots)
         self._received = Received(
@@ -201,7 +202,7 @@ class Hearing:
         over = self._turns.over(place)
         if over == 0:
             return None
-        return TOO_MANY_TURNS.format(cap=self._settings.turn_cap) if over == 1 else ""
+        return TOO_MANY_TURNS.format(cap=self._cap) if over == 1 else ""
 
     def overhear(self, place: Place, what: Sequence[Attachment | Forwarded]) -> None:
         """Somebody sent this, not necessarily to the bot."""
