@@ -80,5 +80,5 @@ def _public_modules(package: str, directory: Path) -> Iterator[str]:
 
 
 def _forget(name: str) -> None:
-    for module in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
+    for module in [m for m in list(sys.modules) if m == name or m.startswith(f"{name}.")]:
         del sys.modules[module]
