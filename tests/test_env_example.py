@@ -43,3 +43,15 @@ def test_uncommented_values_are_valid_as_they_stand(tmp_path, monkeypatch):
     settings = load_settings(tmp_path)
     assert settings.dingtalk.robots["销售群"].keywords == ("日报",)
     assert settings.max_rounds == 5
+
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def test_the_pages_for_admins_name_only_settings_that_exist():
+    known = set(_keys(Settings, "CHATHANDS__"))
+    sections = {key.rpartition("__")[0] for key in known}
+    for page in ("troubleshooting.md", "onebot.md"):
+        named = set(re.findall(r"CHATHANDS__[A-Z_]*[A-Z]", (DOCS / page).read_text("utf-8")))
+        assert named
+        assert named <= known | sections
