@@ -58,7 +58,7 @@ async def test_a_model_that_never_stops_calling_is_stopped(ring: Ring, fresh):
     [
         ("断线", Reply(down=True)),
         ("五百", Reply(status=500, text="internal secret detail /srv/x.py")),
-        ("网页", Reply(body="<html>登录</html>", content_type="text/html")),
+        ("答成登录页", Reply(body="<html>登录</html>", content_type="text/html")),
         ("限流", Reply(status=429, text="slow down")),
     ],
 )
