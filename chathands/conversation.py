@@ -58,6 +58,8 @@ class Notice(StrEnum):
     """This time no tool may be used."""
     ANSWERED = "answered"
     """The user has said what was asked for: it can be acted on."""
+    UNRELATED = "unrelated"
+    """Nothing in the question speaks of what the tools do."""
     LAST_ROUND = "last_round"
     """No tool any more: the rounds are used up."""
     DEADLINE = "deadline"

@@ -30,6 +30,11 @@ def _pattern(table: str, name: str) -> re.Pattern[str]:
     return re.compile(load("claims")[table][name], re.IGNORECASE)
 
 
+def relative_date() -> re.Pattern[str]:
+    """What names a day or time by its distance from now: dates that follow from it are said."""
+    return _pattern("grounding", "relative_date")
+
+
 def results_since(
     conversation: Conversation, start: int
 ) -> Iterator[tuple[ToolCall | None, Message]]:
@@ -60,6 +65,14 @@ def evidence(conversation: Conversation, specs: Sequence[ToolSpec]) -> list[Mess
 def has_results(conversation: Conversation) -> bool:
     """Whether the current run has any tool result."""
     return any(True for _ in results_since(conversation, run_start(conversation)))
+
+
+def has_failed(conversation: Conversation) -> bool:
+    """Whether something in the current run failed, so that leaving a later step out is fair."""
+    return any(
+        message.result is not None and message.result.status in (Status.FAILED, Status.UNKNOWN)
+        for _, message in results_since(conversation, run_start(conversation))
+    )
 
 
 # --- claims of deeds

@@ -60,6 +60,7 @@ _ROWS: tuple[tuple[Reason, tuple[State, ...], Rule], ...] = (
     (Reason.EMPTY, _OVER, Rule("empty_withdrawn", 2)),
     (Reason.UNGROUNDED, _OPEN, Rule("ungrounded", 1)),
     (Reason.UNCONFIRMED, _OPEN, Rule("unconfirmed", 1)),
+    (Reason.FAR_FETCHED, _FIRST, Rule("far_fetched", 1)),
     (Reason.INCOMPLETE, (*_FIRST, *_FORCED), Rule("incomplete", MAX_REQUESTS_FOR_MORE)),
     (Reason.UNBACKED_CLAIM, (*_FIRST, *_FORCED), Rule("unbacked_claim", 1)),
     (Reason.UNBACKED_CLAIM, _RESULT, Rule("unbacked_claim_after_result", 1)),
@@ -107,6 +108,7 @@ def correction(
     specs: Sequence[ToolSpec],
     language: Language,
     forced: str | None = None,
+    meant: ToolSpec | None = None,
     block: str = "",
     mode: Mode = "emulated",
 ) -> str:
@@ -114,11 +116,14 @@ def correction(
 
     A firmer text speaks of the one before ("still", "again"): other reasons do not count.
 
-    `forced` is the tool the choice names; `block` the call that is to be confirmed.
+    `forced` is the tool the choice names, `meant` the one that the question plainly speaks of;
+    `block` the call that is to be confirmed.
     """
     said = wording(language, mode)
     words = said["correction"]
     texts = words[rule_for(retry, state).wording]
+    if retry.reason is Reason.UNKNOWN_TOOL and meant is not None and state in _FIRST:
+        texts = words["unknown_tool_forced"]  # one of them plainly serves: no way out is offered
     name = one_line(retry.name or "", 100)
     detail = one_line(retry.detail, _DETAIL_CAP).rstrip("。. ")
     declared = any(spec.name == retry.name for spec in specs)
@@ -128,17 +133,20 @@ def correction(
         detail=detail,
         why=wording(language)["schema"]["colon"] + detail if detail else "",
         hint=words["hint"].format(name=name) if declared else "",
-        nearest=_nearest(retry, specs, language),
+        nearest=_nearest(retry, specs, meant, language),
         block=block,
     )
     return f"{text}\n{said['reminder']}" if "reminder" in said else text
 
 
-def _nearest(retry: Retry, specs: Sequence[ToolSpec], language: Language) -> str:
+def _nearest(
+    retry: Retry, specs: Sequence[ToolSpec], meant: ToolSpec | None, language: Language
+) -> str:
     if retry.reason is not Reason.UNKNOWN_TOOL or not retry.name:
         return ""
     names = {spec.name.casefold(): spec.name for spec in specs}
     near = difflib.get_close_matches(retry.name.casefold(), names, n=1, cutoff=0.6)
-    if not near:
+    name = names[near[0]] if near else meant.name if meant is not None else None
+    if name is None:
         return ""
-    return wording(language)["correction"]["nearest"].format(name=names[near[0]])
+    return wording(language)["correction"]["nearest"].format(name=one_line(name, 100))

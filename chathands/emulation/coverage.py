@@ -12,9 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from chathands.conversation import ToolCall, canonical_json
+from chathands.conversation import Conversation, ToolCall, ToolChoice, canonical_json
+from chathands.emulation.claims import has_results
 from chathands.emulation.matching import texts_of
 from chathands.emulation.outcome import Basis, Calls, Outcome, Reason, Retry
+from chathands.emulation.state import question_of
 
 _NAMED = 8
 """Things left out that a correction names: more would only push the request out of sight."""
@@ -114,6 +116,16 @@ class Completeness:
         if together < before:
             return replace(outcome, calls=first.calls + more)
         return outcome if alone < before else first
+
+
+def completeness_of(
+    conversation: Conversation, choice: ToolChoice, reviews: frozenset[Reason]
+) -> Completeness | None:
+    """For the first decision of a run that may call any tool, where this review is on: what is left
+    out later may well be for the next step."""
+    if Reason.INCOMPLETE not in reviews or choice.kind not in ("auto", "required"):
+        return None
+    return None if has_results(conversation) else Completeness(question_of(conversation))
 
 
 def _only_in_lists(question: str, missing: Sequence[str], calls: Sequence[ToolCall]) -> bool:

@@ -109,6 +109,8 @@ class Reason(StrEnum):
     UNCONFIRMED = "unconfirmed"
     TRUNCATED = "truncated"
     EMPTY = "empty"
+    FAR_FETCHED = "far_fetched"
+    """A call of invented values to a tool that the request hardly speaks of."""
     INCOMPLETE = "incomplete"
     """Good calls, but the question lists more of the same kind."""
     UNBACKED_CLAIM = "unbacked_claim"

@@ -12,7 +12,6 @@ from typing import Any
 
 from chathands.conversation import (
     Conversation,
-    Status,
     ToolCall,
     ToolChoice,
     ToolSpec,
@@ -22,13 +21,14 @@ from chathands.emulation.bare_call import bare_call
 from chathands.emulation.claims import (
     asks_for_explanation,
     evidence,
+    has_failed,
     has_results,
-    results_since,
     unasked,
     unbacked_claim,
     ungrounded,
 )
 from chathands.emulation.dialects.words import FORM_WANTED
+from chathands.emulation.far_fetched import far_fetched
 from chathands.emulation.figures import unbacked_figure, wrong_row
 from chathands.emulation.given import messages_in
 from chathands.emulation.marks import copies_dropped
@@ -63,13 +63,12 @@ from chathands.emulation.refusal import UNDONE, Stance, stance_of
 from chathands.emulation.state import (
     declared_tools,
     question_of,
-    run_start,
     settled_tools,
 )
 
 OPTIONAL_REVIEWS = frozenset(
     {
-        *(Reason.UNGROUNDED, Reason.UNCONFIRMED, Reason.INCOMPLETE),
+        *(Reason.UNGROUNDED, Reason.UNCONFIRMED, Reason.FAR_FETCHED, Reason.INCOMPLETE),
         *(Reason.UNBACKED_CLAIM, Reason.UNBACKED_FIGURE),
     }
 )
@@ -141,14 +140,11 @@ class _Review:
         parsed, choice = self._parsed, self._choice
         if choice.kind == "none":
             return self._without_tools()
-        broken = list(parsed.broken)
-        good: list[ToolCall] = []
-        for call in parsed.calls:
-            fault = self._fault(call)
-            if fault is None:
-                good.append(call)
-            else:
-                broken.append(fault)
+        faults = [self._fault(call) for call in parsed.calls]
+        broken = [*parsed.broken, *(fault for fault in faults if fault is not None)]
+        good = [call for call, fault in zip(parsed.calls, faults, strict=True) if fault is None]
+        if good and not broken and (retry := self._far_fetched(good)) is not None:
+            return retry
         if good:
             return Calls(parsed.text, tuple(good), tuple(broken))
         if broken:
@@ -200,6 +196,19 @@ class _Review:
             reason, basis = Reason.INVALID_ARGUMENTS, Basis.PLACEHOLDER
             return BrokenCall(reason, "", call.name, gap, basis=basis)
         return self._invented_in(call)
+
+    def _far_fetched(self, calls: Sequence[ToolCall]) -> Retry | None:
+        """One that makes sense speaks for those beside it."""
+        conversation = self._conversation
+        if Reason.FAR_FETCHED not in self._reviews or conversation is None:
+            return None
+        if self._choice.kind != "auto" or has_results(conversation):
+            return None
+        known = evidence(conversation, self._specs)
+        invented = [far_fetched(call, self._specs, known) for call in calls]
+        if None in invented:
+            return None
+        return Retry(Reason.FAR_FETCHED, invented[0] or "", calls[0].name)
 
     def _invented_in(self, call: ToolCall) -> BrokenCall | None:
         """A call that would pass on a figure although the results at hand say otherwise."""
@@ -350,7 +359,7 @@ class _Review:
             return "unlooked"
         asked = effects_asked_for(question, self._specs)
         settled = settled_tools(conversation, self._specs)
-        if asked and settled.isdisjoint(asked) and not _failed_in(conversation):
+        if asked and settled.isdisjoint(asked) and not has_failed(conversation):
             return "effect_missing"
         return None
 
@@ -381,14 +390,6 @@ class _Review:
             if figure is not None:
                 return Retry(Reason.UNBACKED_FIGURE, figure, basis=Basis.WRONG_ROW)
         return None
-
-
-def _failed_in(conversation: Conversation) -> bool:
-    """Whether something in this run failed, so that leaving a later step out is fair."""
-    return any(
-        message.result is not None and message.result.status in (Status.FAILED, Status.UNKNOWN)
-        for _, message in results_since(conversation, run_start(conversation))
-    )
 
 
 def _letters(text: str) -> str:

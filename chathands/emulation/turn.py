@@ -12,7 +12,6 @@ conversation += turn.transcript
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -20,16 +19,17 @@ from typing import Any, Literal
 from chathands.conversation import (
     Conversation,
     Message,
+    Notice,
     Tag,
     ToolCall,
     ToolChoice,
     ToolSpec,
-    canonical_json,
 )
+from chathands.emulation.asking import Asking
 from chathands.emulation.claims import has_results
 from chathands.emulation.contract import FIND_TOOLS
-from chathands.emulation.corrections import correction, rule_for
-from chathands.emulation.coverage import Completeness
+from chathands.emulation.corrections import correction
+from chathands.emulation.coverage import completeness_of
 from chathands.emulation.decision_log import Decision, asked, decision, stance_row
 from chathands.emulation.doubt import Doubt
 from chathands.emulation.forms import Entries, Setting, form_of
@@ -60,6 +60,7 @@ from chathands.emulation.outcome import (
     Retry,
     ThinkingStyle,
 )
+from chathands.emulation.related import spoken_of
 from chathands.emulation.reminders import reminder_for
 from chathands.emulation.review import OPTIONAL_REVIEWS, review_reply, unfilled, wants_a_form
 from chathands.emulation.state import (
@@ -123,7 +124,6 @@ class Turn:
         if reviews is None:
             reviews = frozenset() if self._streams else OPTIONAL_REVIEWS - {Reason.UNGROUNDED}
         self._reviews = reviews
-        self._max_corrections = max_corrections
         self._fence = fence or derived_fence(self._given)
         self._choice = (
             ToolChoice("none")
@@ -153,13 +153,9 @@ class Turn:
         self._messages: tuple[ChatMessage, ...] = ()
         self._say_choice(withdraw)
         self._state = state_of(self._so_far)
-        asks = Reason.INCOMPLETE in reviews and self._choice.kind in _FREE
-        first = asks and not has_results(self._given)
-        self._completeness = Completeness(question_of(self._given)) if first else None
-        self._corrections = 0
-        self._asked: Counter[Reason] = Counter()
-        self._rejected = ""
-        self._rejected_calls: tuple[str, ...] = ()
+        self._completeness = completeness_of(self._given, self._choice, reviews)
+        meant = spoken_of(question_of(self._given), self._specs)
+        self._asking = Asking(self._state, self._choice, meant, max_corrections)
         self._ended = False
         self._tail: list[Event] = []
         self._gate = Gate(
@@ -236,6 +232,7 @@ class Turn:
             outcome = self._doubt.confirmed(outcome, some_left=bool(self._gate.calls))
         if self._completeness is not None and not self._gate.calls:
             outcome = self._completeness.judged(outcome)
+        outcome = self._asking.accepted(outcome, parsed.text)
         if outcome.reason is not Reason.SELECTION:
             if self._streams:
                 outcome = self._gate.committed(outcome, parsed)
@@ -249,9 +246,9 @@ class Turn:
                 stance=stance_row(parsed.text, self._specs, self._given),
                 characters=len(self._reading.raw),
                 held=self._gate.most_held,
-                correction=self._corrections,
-                firmness=self._asked[outcome.reason] if isinstance(outcome, Retry) else 0,
-                corrections_left=self._max_corrections - self._corrections,
+                correction=self._asking.corrections,
+                firmness=self._asking.times(outcome.reason) if isinstance(outcome, Retry) else 0,
+                corrections_left=self._asking.left,
             )
         )
         if isinstance(outcome, Retry):
@@ -270,6 +267,8 @@ class Turn:
         kind = withdraw or self._choice.kind
         if kind == "auto":
             kind = reminder_for(self._given, self._specs)
+            if kind is Notice.UNRELATED and Reason.FAR_FETCHED not in self._reviews:
+                kind = None  # the same judgement, before the call instead of after it
         if kind is None or not (self._specs or has_tool_history(self._given)):
             return
         if self._given and is_notice(self._given[-1], kind):
@@ -327,44 +326,32 @@ class Turn:
 
     def _retry_or_end(self, retry: Retry, parsed: ParsedReply, *, may_retry: bool) -> Outcome:
         raw = self._reading.raw.strip()
-        calls = tuple(canonical_json([call.name, dict(call.arguments)]) for call in parsed.calls)
-        first = not self._corrections
-        again = not first and (
-            raw == self._rejected or (bool(calls) and calls == self._rejected_calls)
-        )
-        once_more = self._asked[retry.reason] >= rule_for(retry, self._state).limit
-        goes_on = retry.reason is Reason.INCOMPLETE and bool(self._max_corrections)
-        can_ask = may_retry and (goes_on or self._corrections < self._max_corrections)
-        if can_ask and not again and not once_more:
-            self._reject(retry, raw, parsed)
-            self._rejected, self._rejected_calls = raw, calls
-            return retry
-        return self._end(retry, raw, parsed, again=again)
-
-    def _reject(self, retry: Retry, raw: str, parsed: ParsedReply) -> None:
-        calls = [(call.name, call.arguments) for call in parsed.calls]
+        again = self._asking.repeats(raw, parsed.calls)
+        if not may_retry or again or not self._asking.may_ask(retry):
+            return self._end(retry, raw, parsed, again=again)
         text = correction(
             retry,
-            self._state,
-            self._asked[retry.reason],
+            self._asking.speaks_to,
+            self._asking.times(retry.reason),
             specs=self._specs,
             language=self._language,
             forced=self._choice.name,
-            block=self._form.writer.calls(calls),
+            meant=self._asking.meant,
+            block=self._form.writer.calls([(call.name, call.arguments) for call in parsed.calls]),
             mode=self._mode,
         )
         said = Message.user(text, tag=Tag.CORRECTION)
         self._transcript.append(Message.assistant(raw, tag=Tag.REJECTED))
         self._transcript.append(self._offer.with_listing(said, retry.name))
-        self._corrections += retry.reason is not Reason.INCOMPLETE
-        self._asked[retry.reason] += 1
+        self._asking.asked(retry, raw, parsed.calls)
+        return retry
 
     def _end(self, retry: Retry, raw: str, parsed: ParsedReply, *, again: bool) -> Outcome:
         """No further question: the reply stands where that is harmless, else the turn gives up."""
         reason = retry.reason
         if self._completeness is not None and self._completeness.gathered is not None:
             return self._completeness.gathered
-        if reason is Reason.UNGROUNDED:
+        if reason in (Reason.UNGROUNDED, Reason.FAR_FETCHED):
             return Calls(parsed.text, parsed.calls, parsed.broken)
         if reason is Reason.UNCONFIRMED:
             effects = {self._doubt.effect_of(call) for call in parsed.calls}

@@ -281,6 +281,7 @@ VARIANTS: dict[str, Variant] = {
         turn_variant("structured-object", mode="structured", enforcement="json_object"),
         turn_variant("structured-prompt", mode="structured", enforcement="prompt"),
         turn_variant("native", mode="native"),
+        turn_variant("native-tolerant", mode="native", reviews=frozenset(), max_corrections=0),
         _style_variant("naive", NAIVE),
         _style_variant("json-only", JSON_ONLY),
         _style_variant("json-only-tolerant", _tolerantly(JSON_ONLY)),
@@ -290,4 +291,5 @@ VARIANTS: dict[str, Variant] = {
 }
 """By name. The engine's modes first; `structured-object` and `-prompt` ask less of the upstream.
 `naive` is the first thing people write; `json-only` and `trigger-xml` are styles that
-public gateways use; `-tolerant` is their prompt with our reading."""
+public gateways use; `-tolerant` is the other side's prompt with our reading, and nothing asked
+again."""

@@ -14,6 +14,7 @@ from tests.agent import test_trace_verdicts
 
 NOT_REACHED = {
     "ungrounded": "runs leave this review off; and asked once, the same call would stand",
+    "far_fetched": "asked once, the same call would stand",
     "incomplete": "when no more comes, the calls there are run",
 }
 """Rows that no run ends in today."""

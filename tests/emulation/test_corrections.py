@@ -24,7 +24,7 @@ ONLY_OF_A_CALL = {
     Reason.UNGROUNDED,
     Reason.UNCONFIRMED,
 }
-ONLY_AT_FIRST = {Reason.INCOMPLETE}
+ONLY_AT_FIRST = {Reason.INCOMPLETE, Reason.FAR_FETCHED}
 """Later decisions may well leave something for the next step."""
 GOES_ON = "incomplete"
 """Not a correction that grows firmer: it says the same as long as each reply brings some."""
@@ -43,9 +43,9 @@ def test_every_state_and_reason_that_can_meet_has_a_rule():
             withdrawn = state is State.WITHDRAWN
             cannot = withdrawn and (reason in ONLY_OF_A_CALL or reason is Reason.REFUSAL)
             if reason in ONLY_AT_FIRST:
-                cannot = state not in (
-                    *(State.FIRST_DECISION, State.AFTER_CORRECTION, State.FORCED),
-                )
+                first = {State.FIRST_DECISION, State.AFTER_CORRECTION}
+                forced = {State.FORCED} if reason is Reason.INCOMPLETE else set()
+                cannot = state not in first | forced
             assert ((state, reason) in TABLE) is not cannot, (state, reason)
 
 

@@ -20,6 +20,7 @@ from chathands.emulation import (
     Calls,
     GiveUp,
     Outcome,
+    Reason,
     Retry,
     Text,
     TextDelta,
@@ -29,6 +30,7 @@ from chathands.emulation import (
 )
 from chathands.emulation.outcome import Commit, Language
 from chathands.emulation.prompts import wording
+from chathands.emulation.review import OPTIONAL_REVIEWS
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 NOTE = {
@@ -266,6 +268,10 @@ MATRIX = {
 }
 
 
+REVIEWS = OPTIONAL_REVIEWS - {Reason.UNGROUNDED, Reason.FAR_FETCHED}
+"""Without the one that adds a word to a question beside the tools; test_related.py has it."""
+
+
 @dataclass
 class Run:
     """What a row came to."""
@@ -314,6 +320,7 @@ def run(row: Row, language: Language, commit: Commit) -> Run:
             language=language,
             commit=commit,
             fence="f00d",
+            reviews=frozenset() if commit == "stream" else REVIEWS,
             withdraw=(withdraw[turns] or None) if turns < len(withdraw) else None,
             **options,
         )

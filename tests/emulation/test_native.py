@@ -59,7 +59,7 @@ TOOLS = [ToolSpec("get_weather", "查天气", {"type": "object", "properties": {
     ids=["whole", "pieces", "name again", "name in pieces", "two", "one index", "interleaved"],
 )
 def test_fragments_become_calls(pieces, cities):
-    turn = Turn([Message.user("那两个城市的天气")], TOOLS)
+    turn = Turn([Message.user("天气：厦门；武汉")], TOOLS)
     for piece in pieces:
         turn.feed(piece)
     outcome = turn.finish("tool_calls")

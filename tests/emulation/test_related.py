@@ -1,0 +1,193 @@
+"""Requests that have nothing to do with the tools, and calls that are made all the same."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chathands.conversation import Message, Notice, Status, ToolCall, ToolResult, ToolSpec
+from chathands.emulation import Answer, Calls, Reason, Retry, Text, Turn, render_block
+from chathands.emulation.far_fetched import far_fetched
+from chathands.emulation.related import likeness, unrelated
+from chathands.emulation.reminders import reminder_for
+
+
+def tool(name, description, **parameters):
+    schema = {"type": "object", "properties": parameters, "required": list(parameters)}
+    return ToolSpec(name, description, schema, "none")
+
+
+TAXI = tool(
+    "calculate_taxi_fare",
+    "Works out the fare of a ride from its distance and waiting minutes.",
+    distance={"type": "number", "description": "kilometres"},
+    waiting={"type": "number", "description": "minutes"},
+)
+GROWTH = tool(
+    "population_growth",
+    "Projects a population from birth and death rates.",
+    current={"type": "integer", "description": "heads"},
+    birth={"type": "number", "description": "births a year"},
+    death={"type": "number", "description": "deaths a year"},
+)
+WINE = tool(
+    "wine_pairing",
+    "按菜品推荐搭配的葡萄酒。",
+    dish={"type": "string", "description": "菜品"},
+    budget={"type": "number", "description": "每瓶预算"},
+)
+
+
+@pytest.mark.parametrize(
+    ("request_", "tools"),
+    [
+        ("How many sides does a hexagon have?", [TAXI]),
+        ("Who painted the Mona Lisa?", [TAXI, GROWTH]),
+        ("帮我写一句生日祝福", [WINE]),
+        ("讲个冷笑话", [WINE]),
+    ],
+)
+def test_a_request_that_shares_no_word_with_any_tool_is_unrelated(request_, tools):
+    assert unrelated(request_, tools)
+
+
+@pytest.mark.parametrize(
+    ("request_", "tools"),
+    [
+        ("What is the taxi fare for 5 km?", [TAXI, GROWTH]),
+        ("牛排配什么葡萄酒", [WINE]),
+        ("讲个冷笑话", [TAXI]),  # another script: words cannot tell
+        ("Tell me a joke", [WINE]),
+        ("anything", [ToolSpec("run", "", {"type": "object"}, "none")]),
+        ("anything", []),
+    ],
+)
+def test_a_word_in_common_or_no_way_to_tell_is_not(request_, tools):
+    assert not unrelated(request_, tools)
+
+
+def test_a_topic_is_in_common_whatever_the_words():
+    weather = tool("forecast_v2", "Daily forecast", city={"type": "string"})
+    like = likeness("Shall I take an umbrella?", weather)
+    assert like is not None
+    assert like.topic
+
+
+@given(st.text(max_size=200))
+def test_any_text_can_be_judged(text):
+    assert unrelated(text, [TAXI, WINE]) in (True, False)
+
+
+def test_the_model_is_told_before_it_decides_and_answers():
+    turn = Turn([Message.user("Who painted the Mona Lisa?")], [TAXI], language="en")
+    assert [message.notice for message in turn.transcript] == [Notice.UNRELATED]
+    assert "needs none of the tools" in turn.request().messages[-1].content
+    turn.feed(Text("Leonardo da Vinci."))
+    assert isinstance(turn.finish("stop"), Answer)
+
+
+@pytest.mark.parametrize("options", [{"commit": "stream"}, {"reviews": frozenset()}])
+def test_where_the_review_is_off_the_model_is_told_nothing(options):
+    turn = Turn([Message.user("Who painted the Mona Lisa?")], [TAXI], language="en", **options)
+    assert turn.transcript == ()
+
+
+def test_one_call_that_makes_sense_speaks_for_those_beside_it():
+    question = [Message.user("Project the population growth of 120 deer, 0.2 births, 0.1 deaths")]
+    sound = render_block("population_growth", {"current": 120, "birth": 0.2, "death": 0.1})
+    made_up = render_block("population_growth", {"current": 77, "birth": 0.9, "death": 0.8})
+    turn = Turn(question, [GROWTH], language="en")
+    turn.feed(Text(f"{sound}\n{made_up}"))
+    outcome = turn.finish("stop")
+    assert isinstance(outcome, Calls)
+    assert len(outcome.calls) == 2
+
+
+def test_a_model_that_calls_all_the_same_is_taken_at_its_word():
+    question = "The ride: 5 and 3?"
+    turn = Turn([Message.user(question)], [TAXI], language="en")
+    turn.feed(Text(render_block("calculate_taxi_fare", {"distance": 5, "waiting": 3})))
+    assert isinstance(turn.finish("stop"), Calls)
+
+
+@pytest.mark.parametrize(
+    "conversation",
+    [
+        [Message.user("What is the taxi fare?")],
+        [Message.user("今天有什么安排")],  # only a look can tell
+        [
+            Message.user("Taxi fare for 5 km?"),
+            Message.assistant("", [ToolCall("a", "calculate_taxi_fare", {"distance": 5})]),
+            Message.tool(ToolResult("a", "calculate_taxi_fare", Status.OK, "12")),
+            Message.assistant("12 euros."),
+            Message.user("And for twice that?"),
+        ],
+        [
+            Message.user("What is the taxi fare?"),
+            Message.assistant("It depends."),
+            Message.user("On what?"),
+        ],
+    ],
+)
+def test_a_talk_about_the_tools_gets_no_such_word(conversation):
+    assert reminder_for(conversation, [TAXI]) is not Notice.UNRELATED
+
+
+# --- calls
+
+
+def call(spec, **arguments):
+    return ToolCall("c", spec.name, arguments)
+
+
+def test_invented_values_for_a_tool_hardly_spoken_of_are_far_fetched():
+    conversation = [Message.user("How to increase the population of deer in a forest?")]
+    made_up = call(GROWTH, current=100, birth=0.7, death=0.3)
+    assert far_fetched(made_up, [GROWTH], conversation) == "100, 0.7, 0.3"
+
+
+@pytest.mark.parametrize(
+    ("question", "spec", "arguments"),
+    [
+        ("A population of 120 deer, 20% births, 0.1 deaths", GROWTH, (120, 0.2, 0.1)),
+        ("population growth projects births and deaths rates", GROWTH, (100, 0.5, 0.3)),
+        ("三百二十块以内，来一盘红烧肉", WINE, ("红烧肉", 320)),
+        ("两万块，红烧肉", WINE, ("红烧肉", 20000)),
+    ],
+)
+def test_values_from_somewhere_or_a_tool_that_is_meant_are_not(question, spec, arguments):
+    given_ = dict(zip(spec.parameters["properties"], arguments, strict=True))
+    assert far_fetched(call(spec, **given_), [spec], [Message.user(question)]) is None
+
+
+def test_what_the_talk_or_a_result_said_counts():
+    conversation = [
+        Message.user("鹿群资料"),
+        Message.assistant("现有 800 头，出生 0.4，死亡 0.2。"),
+        Message.user("deer, please"),
+    ]
+    assert (
+        far_fetched(call(GROWTH, current=800, birth=0.4, death=0.2), [GROWTH], conversation) is None
+    )
+
+
+def test_such_a_call_is_asked_about_once():
+    question = [Message.user("How do I keep the population of deer happy?")]
+    block = render_block("population_growth", {"current": 100, "birth": 0.7, "death": 0.3})
+    turn = Turn(question, [GROWTH], language="en")
+    turn.feed(Text(block))
+    outcome = turn.finish("stop")
+    assert isinstance(outcome, Retry)
+    assert outcome.reason is Reason.FAR_FETCHED
+    turn.request()
+    turn.feed(Text(block))
+    assert isinstance(turn.finish("stop"), Calls)
+
+
+@pytest.mark.parametrize("options", [{"choice": "required"}, {"reviews": frozenset()}])
+def test_a_forced_choice_or_no_review_asks_nothing(options):
+    question = [Message.user("How do I keep the population of deer happy?")]
+    turn = Turn(question, [GROWTH], language="en", **options)
+    turn.feed(Text(render_block("population_growth", {"current": 100, "birth": 0.7, "death": 0.3})))
+    assert isinstance(turn.finish("stop"), Calls)
