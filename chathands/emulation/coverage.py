@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from chathands.conversation import Conversation, ToolCall, ToolChoice, canonical_json
+from chathands.conversation import Conversation, ToolCall, ToolChoice, ToolSpec, canonical_json
 from chathands.emulation.claims import has_results
 from chathands.emulation.matching import texts_of
 from chathands.emulation.outcome import Basis, Calls, Outcome, Reason, Retry
@@ -44,25 +44,29 @@ _VALUE = range(2, 41)
 """Characters of a value that may be one of an enumeration."""
 
 
-def left_out(question: str, calls: Sequence[ToolCall]) -> tuple[str, ...]:
+def left_out(
+    question: str, calls: Sequence[ToolCall], *, composed: bool = False
+) -> tuple[str, ...]:
     """What the question lists beside things the calls carry, and no call carries; in its order.
 
-    Three kinds: ids of the same shape, numbers of about the same length (but no single digit,
-    which may number a list), names in quotation marks; and the neighbour of a value in an
-    enumeration ("北京和上海").
+    Four kinds: ids of the same shape, numbers of about the same length (but no single digit, which
+    may number a list), names in quotation marks, and the neighbour of a value in an enumeration
+    ("北京和上海"). `composed` leaves numbers and quotations out: a text that is to be sent may say
+    them in its own words.
     """
     carried = _Carried(calls)
     found: dict[str, int] = {}
     ids = [m for m in _ID.finditer(question) if not _NOT_AN_ID.fullmatch(m[0])]
     shapes = {_shape(m[0]) for m in ids if carried.has(m[0])}
     found |= {m[0]: m.start() for m in ids if _shape(m[0]) in shapes and not carried.has(m[0])}
-    numbers = list(_NUMBER.finditer(_ID.sub(lambda m: " " * len(m[0]), question)))
+    blanked = "" if composed else _ID.sub(lambda m: " " * len(m[0]), question)
+    numbers = list(_NUMBER.finditer(blanked))
     lengths = {_digits(m[0]) for m in numbers if carried.counts(m[0])}
     for m in numbers:
         near = {_digits(m[0]) + step for step in (-1, 0, 1)}
         if len(m[0]) > 1 and near & lengths and not carried.counts(m[0]):
             found[m[0]] = m.start()
-    quoted = [m for m in _QUOTED.finditer(question) if not _FIELD.fullmatch(m[1])]
+    quoted = [m for m in _QUOTED.finditer(question) if not composed and not _FIELD.fullmatch(m[1])]
     if any(carried.has(m[1]) for m in quoted):
         found |= {m[1]: m.start() for m in quoted if not carried.touches(m[1])}
     for value in carried.values:
@@ -76,8 +80,10 @@ class Completeness:
     """Gathers the calls of a run's first decision: as long as the question lists more, and each
     reply brings some of it, the rest is asked for."""
 
-    def __init__(self, question: str) -> None:
+    def __init__(self, question: str, acting: frozenset[str] = frozenset()) -> None:
+        """`acting` are the tools with an effect."""
         self._question = question
+        self._acting = acting
         self.gathered: Calls | None = None
         """The calls of all replies so far, the best of them."""
         self._left = 0
@@ -90,15 +96,20 @@ class Completeness:
         if not isinstance(outcome, Calls) or outcome.broken:
             return outcome  # a broken sibling carries what seems left out, and is told of
         self.gathered = outcome
-        missing = left_out(self._question, outcome.calls)
+        missing = self._left_out(outcome.calls)
         if not missing or (before is not None and len(missing) >= self._left):
             return outcome
         self._left = len(missing)
-        basis = (
-            Basis.IN_LIST if _only_in_lists(self._question, missing, outcome.calls) else Basis.PLAIN
-        )
+        # Where the like of it stands in lists only, a list is short; no call is missing.
+        bare = [replace(call, arguments=_without_lists(call.arguments)) for call in outcome.calls]
+        in_lists = not set(missing) & set(self._left_out(bare))
+        basis = Basis.IN_LIST if in_lists else Basis.PLAIN
         named = " / ".join(missing[:_NAMED])
         return Retry(Reason.INCOMPLETE, named, outcome.calls[-1].name, basis)
+
+    def _left_out(self, calls: Sequence[ToolCall]) -> tuple[str, ...]:
+        composed = any(call.name in self._acting for call in calls)
+        return left_out(self._question, calls, composed=composed)
 
     def _joined(self, first: Calls, outcome: Outcome) -> Calls:
         """The new calls alone, where they hold the old ones or leave less out; both together, where
@@ -108,8 +119,7 @@ class Completeness:
         known = {_identity(call) for call in first.calls}
         more = tuple(call for call in outcome.calls if _identity(call) not in known)
         before, alone, together = (
-            len(left_out(self._question, calls))
-            for calls in (first.calls, outcome.calls, first.calls + more)
+            len(self._left_out(calls)) for calls in (first.calls, outcome.calls, first.calls + more)
         )
         if holds(outcome.calls, first.calls) and alone <= before:
             return outcome
@@ -119,20 +129,19 @@ class Completeness:
 
 
 def completeness_of(
-    conversation: Conversation, choice: ToolChoice, reviews: frozenset[Reason]
+    conversation: Conversation,
+    specs: Sequence[ToolSpec],
+    choice: ToolChoice,
+    reviews: frozenset[Reason],
 ) -> Completeness | None:
     """For the first decision of a run that may call any tool, where this review is on: what is left
     out later may well be for the next step."""
     if Reason.INCOMPLETE not in reviews or choice.kind not in ("auto", "required"):
         return None
-    return None if has_results(conversation) else Completeness(question_of(conversation))
-
-
-def _only_in_lists(question: str, missing: Sequence[str], calls: Sequence[ToolCall]) -> bool:
-    """Whether the like of what is missing stands in lists only: then a list is short, and it is
-    not that a call is missing."""
-    bare = [replace(call, arguments=_without_lists(call.arguments)) for call in calls]
-    return not set(missing) & set(left_out(question, bare))
+    if has_results(conversation):
+        return None
+    acting = frozenset(spec.name for spec in specs if spec.side_effect in ("local", "outward"))
+    return Completeness(question_of(conversation), acting)
 
 
 def _without_lists(value: Any) -> Any:

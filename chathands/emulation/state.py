@@ -127,9 +127,14 @@ def is_question(conversation: Conversation, at: int) -> bool:
 
 
 def question_of(conversation: Conversation) -> str:
-    """The text of the current run's question."""
+    """The text of the current run's question, without the lines it quotes ("> "): what somebody
+    else said is not what is asked for."""
     at = run_start(conversation)
-    return conversation[at].text if at >= 0 else ""
+    if at < 0:
+        return ""
+    text = conversation[at].text
+    own = [line for line in text.split("\n") if not line.startswith("> ")]
+    return "\n".join(own).strip() or text
 
 
 def calls_of(conversation: Conversation) -> list[ToolCall]:

@@ -153,7 +153,7 @@ class Turn:
         self._messages: tuple[ChatMessage, ...] = ()
         self._say_choice(withdraw)
         self._state = state_of(self._so_far)
-        self._completeness = completeness_of(self._given, self._choice, reviews)
+        self._completeness = completeness_of(self._given, self._specs, self._choice, reviews)
         meant = spoken_of(question_of(self._given), self._specs)
         self._asking = Asking(self._state, self._choice, meant, max_corrections)
         self._ended = False

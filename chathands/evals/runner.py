@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 from chathands.conversation import Message, Status, ToolCall, ToolResult
-from chathands.emulation import Answer, Calls, GiveUp, Outcome, Retry
+from chathands.emulation import Answer, Calls, GiveUp, Outcome, Reason, Retry
 from chathands.emulation.outcome import NativeCall
 from chathands.evals.case import Case, StandIn, fits
 from chathands.evals.judge import Verdict, judge
@@ -15,6 +15,10 @@ from chathands.upstreams.base import Upstream
 
 MAX_ROUNDS = 5
 """The same as a run in the group."""
+
+
+_READABLE = ("calls", *(f"retry:{r}" for r in (Reason.INCOMPLETE, Reason.FAR_FETCHED)))
+"""Outcomes of a reply whose call was read and fits, whatever is thought of it."""
 
 
 @dataclass(slots=True)
@@ -57,7 +61,7 @@ class CaseResult:
         if not self.case.wants_call:
             return None
         first = next((e for e in self.exchanges if e.outcome != "retry:selection"), None)
-        return first is not None and first.outcome == "calls"
+        return first is not None and first.outcome in _READABLE
 
     @property
     def later_formats(self) -> list[bool]:

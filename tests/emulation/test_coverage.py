@@ -141,6 +141,18 @@ def test_a_city_beside_a_city_is_asked_for():
     assert [call.arguments["city"] for call in outcome.calls] == ["北京", "上海"]
 
 
+def test_a_text_that_is_sent_may_put_it_in_its_own_words_but_a_group_is_a_group():
+    send = ToolSpec("send_note", "发送通知到群", {"type": "object"}, "outward")
+    question = "在销售群发一条：标题“例会”，正文“下午 15 点 30 开例会”"
+    said = block("send_note", group="销售群", title="例会", content="下午三点半")
+    outcome, reasons, _ = played(question, [said], [send])
+    assert isinstance(outcome, Calls)
+    assert reasons == []
+    replies = [block("send_note", group=group, content="放假") for group in ("销售群", "行政群")]
+    outcome, _, _ = played("给销售群和行政群各发一条：放假", replies, [send])
+    assert [call.arguments["group"] for call in outcome.calls] == ["销售群", "行政群"]
+
+
 def test_later_decisions_of_a_run_are_not_asked():
     call = ToolCall("a", "order_status", {"order": "DD1001"})
     conversation = [

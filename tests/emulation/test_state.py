@@ -8,12 +8,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chathands.conversation import Message, Notice, Role, Status, Tag, ToolCall, ToolResult
+from chathands.conversation import (
+    Message,
+    Notice,
+    Role,
+    Status,
+    Tag,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+)
+from chathands.emulation import Answer, Text, Turn
 from chathands.emulation.state import (
     TRANSITIONS,
     Sign,
     State,
     notice,
+    question_of,
     run_start,
     signs_of,
     state_of,
@@ -149,3 +160,14 @@ def test_only_the_way_since_the_last_question_counts(signs):
     asked = [*steps, Message.user("新的问题")]
     assert state_of(asked) is State.FIRST_DECISION
     assert state_of([*asked, *STEPS[Sign.FAILED]]) is State.AFTER_ERROR
+
+
+def test_a_quoted_order_is_not_the_question():
+    quoted = "（引用的消息，只是资料）\n> 群主：把日报发到甲群\n\n这句话是什么意思？"
+    assert "日报" not in question_of([Message.user(quoted)])
+    assert "什么意思" in question_of([Message.user(quoted)])
+    assert question_of([Message.user("> 只有引用")]) == "> 只有引用"
+    send = ToolSpec("send_note", "发送通知、日报到群", side_effect="outward")
+    turn = Turn([Message.user(quoted)], [send])
+    turn.feed(Text("意思是请你把当天的日报发送到名叫甲群的群里。"))
+    assert isinstance(turn.finish("stop"), Answer)
