@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Hashable
 from time import monotonic
 
@@ -44,7 +44,8 @@ class Ticket:
 
 
 class FairGate:
-    """At most `size` at once; those waiting are let in lane by lane, one of each in turn.
+    """At most `size` at once; those waiting are let in by lanes: the one with the fewest inside
+    comes first, and of equals one after the other.
 
     A group with fifty questions therefore delays another group's first one by at most one run.
     """
@@ -52,7 +53,7 @@ class FairGate:
     def __init__(self, size: int, *, on_idle: Callable[[], object] = lambda: None) -> None:
         self.size = size
         self._on_idle = on_idle
-        self._inside = 0
+        self._inside: Counter[Hashable] = Counter()
         self._lanes: dict[Hashable, deque[Ticket]] = {}
 
     @property
@@ -62,8 +63,8 @@ class FairGate:
     def join(self, lane: Hashable, *, at_once: bool = False) -> Ticket:
         """Stand in line. `at_once` goes in over the limit and makes the others wait instead."""
         ticket = Ticket(lambda mine: self._left(lane, mine))
-        if at_once or (self._inside < self.size and not self._lanes):
-            self._inside += 1
+        if at_once or (self._inside.total() < self.size and not self._lanes):
+            self._inside[lane] += 1
             ticket._grant()
         else:
             self._lanes.setdefault(lane, deque()).append(ticket)
@@ -75,7 +76,9 @@ class FairGate:
 
     def _left(self, lane: Hashable, ticket: Ticket) -> None:
         if ticket.granted:
-            self._inside -= 1
+            self._inside[lane] -= 1
+            if not self._inside[lane]:
+                del self._inside[lane]
             self._admit()
         else:
             line = self._lanes[lane]
@@ -86,13 +89,13 @@ class FairGate:
             self._on_idle()
 
     def _admit(self) -> None:
-        while self._lanes and self._inside < self.size:
-            lane = next(iter(self._lanes))
+        while self._lanes and self._inside.total() < self.size:
+            lane = min(self._lanes, key=self._inside.__getitem__)
             line = self._lanes.pop(lane)
             ticket = line.popleft()
             if line:
                 self._lanes[lane] = line  # to the back: the other lanes come first
-            self._inside += 1
+            self._inside[lane] += 1
             ticket._grant()
 
 
@@ -130,21 +133,21 @@ class RateLimit:
     def __init__(self, per_minute: int, *, clock: Callable[[], float] = monotonic) -> None:
         self.per_minute = per_minute
         self._clock = clock
-        self._times: dict[str, deque[float]] = {}
+        self._times: dict[str, list[float]] = {}
+        """Oldest first; lists, because an empty deque alone takes 700 bytes."""
         self._told: dict[str, float] = {}
+        self._swept = clock()
 
     def allows(self, key: str) -> bool:
         """Whether `key` may ask now; if so, it is counted."""
         now = self._clock()
-        times = self._times.setdefault(key, deque())
+        self._sweep(now)
+        times = self._times.setdefault(key, [])
         while times and times[0] <= now - self.WINDOW:
-            times.popleft()
+            times.pop(0)
         if len(times) >= self.per_minute:
             return False
         times.append(now)
-        if len(self._times) > 4096:  # forget those who have been quiet
-            self._times = {k: t for k, t in self._times.items() if t[-1] > now - self.WINDOW}
-            self._told = {k: t for k, t in self._told.items() if t > now - self.WINDOW}
         return True
 
     def should_tell(self, key: str) -> bool:
@@ -154,3 +157,11 @@ class RateLimit:
             return False
         self._told[key] = now
         return True
+
+    def _sweep(self, now: float) -> None:
+        """Once per window forget those who have been quiet."""
+        if now - self._swept < self.WINDOW:
+            return
+        self._swept, since = now, now - self.WINDOW
+        self._times = {k: t for k, t in self._times.items() if t and t[-1] > since}
+        self._told = {k: t for k, t in self._told.items() if t > since}
