@@ -308,29 +308,38 @@ async def measure(options: argparse.Namespace, directory: Path) -> bool:
         bench = Bench(peer, model, process.pid)
         await asyncio.sleep(0.5)
         await bench.idle(10)  # warm
-        rows: list[tuple[str, float, float, str]] = []
-        rows.append(("event to model request, p50, idle", await bench.idle(50), IDLE_MS, "ms"))
+        report = Report()
+        report.say("event to model request, p50, idle", await bench.idle(50), IDLE_MS, "ms")
         cpu, added, lost = await bench.steady(options.runs, 10)
-        rows.append(("CPU of a run", cpu, CPU_MS, "ms"))
-        rows.append(("added at 10 runs/s, p95", added, ADDED_MS, "ms"))
-        rows.append(("lost at 10 runs/s", lost, 0, ""))
+        report.say("CPU of a run", cpu, CPU_MS, "ms")
+        report.say("added at 10 runs/s, p95", added, ADDED_MS, "ms")
+        report.say("lost at 10 runs/s", lost, 0)
         gone, apart = await bench.burst(20, 10)
-        rows.append(("lost of a burst of 200", gone, 0, ""))
-        rows.append(("groups apart in it", apart, FAIR, ""))
+        report.say("lost of a burst of 200", gone, 0)
+        report.say("groups apart in it", apart, FAIR)
         slope = await bench.memory(options.conversations, 40)
-        rows.append(
-            (f"left by each of {options.conversations} conversations", slope, SLOPE_KB, "KB")
-        )
-        rows.append(("answered twice", peer.doubled, 0, ""))
+        what = f"left by each of {options.conversations} conversations"
+        report.say(what, slope, SLOPE_KB, "KB")
+        report.say("answered twice", peer.doubled, 0)
         listening.cancel()
         await connection.close()
     finally:
         process.kill()
         await process.wait()
-    for name, value, target, unit in rows:
-        mark = "" if value <= target else "  MISSED"
-        print(f"{name:<42} {value:8.2f} {unit:<2} (target {target:g}){mark}")
-    return all(value <= target for _, value, target, _ in rows)
+    return report.fine
+
+
+class Report:
+    """Says each figure as soon as it is there; `fine` while no target was missed."""
+
+    def __init__(self) -> None:
+        self.fine = True
+
+    def say(self, name: str, value: float, target: float, unit: str = "") -> None:
+        missed = value > target
+        self.fine = self.fine and not missed
+        mark = "  MISSED" if missed else ""
+        print(f"{name:<42} {value:8.2f} {unit:<2} (target {target:g}){mark}", flush=True)
 
 
 def main() -> None:

@@ -44,10 +44,12 @@ class Ticket:
 
 
 class FairGate:
-    """At most `size` at once; those waiting are let in by lanes: the one with the fewest inside
+    """At most `size` at once; those waiting are let in by lanes: the one that has been let in least
     comes first, and of equals one after the other.
 
     A group with fifty questions therefore delays another group's first one by at most one run.
+    Counted is since the line began, and what a lane then had inside beyond one; who joins the line
+    later begins at its level and catches up with nobody (start-time fair queuing).
     """
 
     def __init__(self, size: int, *, on_idle: Callable[[], object] = lambda: None) -> None:
@@ -55,6 +57,10 @@ class FairGate:
         self._on_idle = on_idle
         self._inside: Counter[Hashable] = Counter()
         self._lanes: dict[Hashable, deque[Ticket]] = {}
+        self._served: Counter[Hashable] = Counter()
+        """By lane, while there is a line."""
+        self._level = 0
+        """What the lane had been served that was let in last."""
 
     @property
     def waiting(self) -> int:
@@ -64,9 +70,13 @@ class FairGate:
         """Stand in line. `at_once` goes in over the limit and makes the others wait instead."""
         ticket = Ticket(lambda mine: self._left(lane, mine))
         if at_once or (self._inside.total() < self.size and not self._lanes):
-            self._inside[lane] += 1
-            ticket._grant()
+            self._enter(lane, ticket)
         else:
+            if not self._lanes:
+                self._level = 0
+                self._served = Counter({lane: n - 1 for lane, n in self._inside.items()})
+            if lane not in self._lanes:
+                self._served[lane] = max(self._served[lane], self._level)
             self._lanes.setdefault(lane, deque()).append(ticket)
         return ticket
 
@@ -90,13 +100,18 @@ class FairGate:
 
     def _admit(self) -> None:
         while self._lanes and self._inside.total() < self.size:
-            lane = min(self._lanes, key=self._inside.__getitem__)
+            lane = min(self._lanes, key=self._served.__getitem__)
+            self._level = self._served[lane]
             line = self._lanes.pop(lane)
             ticket = line.popleft()
             if line:
                 self._lanes[lane] = line  # to the back: the other lanes come first
-            self._inside[lane] += 1
-            ticket._grant()
+            self._enter(lane, ticket)
+
+    def _enter(self, lane: Hashable, ticket: Ticket) -> None:
+        self._inside[lane] += 1
+        self._served[lane] += 1
+        ticket._grant()
 
 
 class ConversationQueue:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from plugins.group_chat.queue import ConversationQueue, FairGate, QueueFull, RateLimit
+from plugins.group_chat.queue import ConversationQueue, FairGate, QueueFull, RateLimit, Ticket
 
 
 async def settle() -> None:
@@ -122,3 +122,37 @@ def test_limits_forget_those_who_are_quiet():
     now[0] += 100
     limit.allows("late")
     assert len(limit._times) == 1
+
+
+async def test_after_a_burst_lanes_are_let_in_evenly_whoever_came_first():
+    gate = FairGate(4)
+    tickets = [(lane, gate.join(lane)) for lane in ("a",) * 6 + ("b",) * 4 + ("c",) * 4]
+    order: list[str] = []
+    inside: list[Ticket] = []
+    while len(order) < len(tickets):
+        if inside:
+            inside.pop(0).leave()
+        for lane, ticket in tickets:
+            if ticket.granted and not ticket.left and ticket not in inside:
+                inside.append(ticket)
+                order.append(lane)
+    assert order[:4] == ["a"] * 4  # the gate was open
+    assert order[4:10] == ["b", "c"] * 3
+    assert sorted(order[10:]) == ["a", "a", "b", "c"]
+
+
+async def test_who_joins_the_line_late_does_not_catch_up_with_the_others():
+    gate = FairGate(1)
+    inside = gate.join("a")
+    waiting = [gate.join("a") for _ in range(10)]
+    for ticket in waiting[:5]:
+        inside.leave()
+        assert ticket.granted
+        inside = ticket
+    late = [gate.join("b") for _ in range(5)]
+    order = []
+    for _ in range(6):
+        inside.leave()
+        inside = next(t for t in (*late, *waiting) if t.granted and not t.left)
+        order.append("b" if inside in late else "a")
+    assert order.count("a") >= 2
