@@ -271,7 +271,9 @@ class Soak:
         for name, wrong in (("LOST", lost), ("TWICE", twice)):
             for one in wrong[:10]:
                 said = [reply_.text[:60] for reply_ in one.replies]
-                print(name, one.token, one.kind, one.group, one.user, said)
+                heard = "accepted" if str(one.message_id) in accepted else "not accepted"
+                gap = min((began - one.at for began, _ in self.dead), key=abs, default=0.0)
+                print(name, one.token, one.kind, heard, f"{gap:.1f} s before a signal", said)
         for token, said in crossed[:10]:
             print("CROSSED", token, said[:100])
         print(f"lost {len(lost)}, twice {len(twice)}, crossed {len(crossed)}")
