@@ -178,10 +178,15 @@ def projected(
 
 
 def scanner_for(
-    setting: Setting, position: int, taken: Collection[str], thinking: ThinkingStyle
+    setting: Setting,
+    position: int,
+    taken: Collection[str],
+    thinking: ThinkingStyle,
+    tools: Sequence[ToolSpec] | None = None,
 ) -> Scanner:
+    """The scanner of a reply; `tools` are those it may call, by default all that are offered."""
     return Scanner(
-        setting.offer.readable,
+        setting.offer.readable if tools is None else tools,
         position=position,
         taken=taken,
         thinking=thinking,

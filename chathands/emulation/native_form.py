@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from chathands.conversation import (
@@ -38,7 +39,7 @@ from chathands.conversation import (
 )
 from chathands.emulation.continuation import Shown, neutralise, render_results
 from chathands.emulation.contract import in_order
-from chathands.emulation.forms import PlainReading, Reading, Setting, scanner_for
+from chathands.emulation.forms import Entries, PlainReading, Reading, Setting, scanner_for
 from chathands.emulation.history import (
     REJECTED_CAP,
     background_and_talk,
@@ -46,7 +47,14 @@ from chathands.emulation.history import (
     shortened,
 )
 from chathands.emulation.native import declared_name, wire_name
-from chathands.emulation.outcome import ChatMessage, Language, ModelRequest
+from chathands.emulation.outcome import (
+    CallReady,
+    ChatMessage,
+    Language,
+    ModelRequest,
+    ParsedReply,
+    Piece,
+)
 from chathands.emulation.prompts import wording
 from chathands.emulation.scanner import Scanner
 from chathands.emulation.state import continues_batch
@@ -71,9 +79,13 @@ class Native:
         return ModelRequest(messages, tools=tools, tool_choice=self._tool_choice())
 
     def reading(self, *, position: int, taken: Collection[str]) -> Reading:
-        names = [spec.name for spec in self._setting.offer.readable]
-        scanner = scanner_for(self._setting, position, taken, self._setting.thinking)
-        return _Reading(scanner, names)
+        tools = self._setting.offer.readable
+        # A call that leaks into the text has the name the request gave it.
+        sent = [replace(tool, name=wire_name(tool.name)) for tool in tools]
+        more = [tool for tool in sent if tool.name not in {known.name for known in tools}]
+        thinking = self._setting.thinking
+        scanner = scanner_for(self._setting, position, taken, thinking, [*tools, *more])
+        return _Reading(scanner, [tool.name for tool in tools])
 
     def _declared(self, conversation: Conversation) -> list[ToolSpec]:
         """What the request declares. Of a large toolbox: what is listed, the pseudo tool, and at
@@ -106,6 +118,28 @@ class _Reading(PlainReading):
     def __init__(self, scanner: Scanner, names: Sequence[str]) -> None:
         super().__init__(scanner)
         self._declared = declared_name(names)
+
+    def feed(self, piece: Piece) -> Entries:
+        return self._by_declared_names(super().feed(piece))
+
+    def end(self, finish_reason: str | None) -> tuple[Entries, ParsedReply]:
+        entries, parsed = super().end(finish_reason)
+        calls = tuple(self._named(call) for call in parsed.calls)
+        broken = tuple(
+            replace(one, name=self._declared(one.name)) if one.name else one
+            for one in parsed.broken
+        )
+        return self._by_declared_names(entries), replace(parsed, calls=calls, broken=broken)
+
+    def _by_declared_names(self, entries: Entries) -> Entries:
+        return [
+            CallReady(self._named(entry.call)) if isinstance(entry, CallReady) else entry
+            for entry in entries
+        ]
+
+    def _named(self, call: ToolCall) -> ToolCall:
+        name = self._declared(call.name)
+        return call if name == call.name else replace(call, name=name)
 
     def _blocks(self) -> list[str]:
         return self._native.blocks(self._declared)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from chathands.conversation import Message, Role, Status, Tag, ToolCall, ToolResult, ToolSpec
-from chathands.emulation import Answer, Calls, GiveUp, NativeCall, Retry, Text, Turn
+from chathands.emulation import Answer, CallReady, Calls, GiveUp, NativeCall, Retry, Text, Turn
 from chathands.emulation.native import wire_name
 from chathands.protocols.openai_messages import from_openai
 from chathands.upstreams.openai_wire import request_body
@@ -164,6 +164,19 @@ def test_names_the_protocol_refuses_are_mapped_both_ways():
     outcome = turn.finish("tool_calls")
     assert isinstance(outcome, Calls)
     assert outcome.calls[0].name == DOTTED.name
+
+
+@pytest.mark.parametrize("name", [DOTTED.name, wire_name(DOTTED.name)])
+@pytest.mark.parametrize("commit", ["finish", "stream"])
+def test_a_call_that_leaks_as_text_may_have_either_name(name, commit):
+    leaked = json.dumps({"name": name, "arguments": {"city": "武汉"}}, ensure_ascii=False)
+    turn = turn_of(commit=commit)
+    events = turn.feed(Text(f"```json\n{leaked}\n```"))
+    outcome = turn.finish("stop")
+    assert isinstance(outcome, Calls)
+    assert [call.name for call in outcome.calls] == [DOTTED.name]
+    left = [event.call.name for event in (*events, *turn.tail) if isinstance(event, CallReady)]
+    assert left == ([DOTTED.name] if commit == "stream" else [])
 
 
 @pytest.mark.parametrize(
