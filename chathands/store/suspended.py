@@ -114,10 +114,17 @@ class SuspendedRuns:
 
         `now`, wall seconds, is when its number begins to rest.
 
-        Shielded: a taker cancelled half-way must not leave a row that is neither here nor there.
-        Raises StoreError.
+        A taker that is cancelled half-way puts the row back: it must not be neither here nor
+        there. Raises StoreError.
         """
-        return await asyncio.shield(self._take(approval_id, time.time() if now is None else now))
+        taking = asyncio.ensure_future(self._take(approval_id, time.time() if now is None else now))
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            row = await taking
+            if row is not None:
+                await self.put(row)
+            raise
 
     async def _take(self, approval_id: str, now: float) -> SuspendedRow | None:
         known = self._rows.get(approval_id)

@@ -6,6 +6,7 @@ may have been paid: it is marked unknown and never paid again.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import secrets
 import time
@@ -57,7 +58,11 @@ class Debt:
     async def sending(self) -> None:
         if not self._left:
             self._left = True
-            await self._mark(State.SENDING)
+            try:
+                await self._mark(State.SENDING)
+            except asyncio.CancelledError:  # the frame behind it does not leave
+                self._left = False
+                raise
 
     async def ended(self, fate: Fate) -> None:
         if fate is Fate.SENT:

@@ -22,18 +22,18 @@ from plugins.group_chat.jobs import Again, Crashed, Job, Stage, Stopped, Why
 from plugins.group_chat.leftovers import restore_debts
 from plugins.group_chat.lifecycle import Engine, NotReady
 from plugins.group_chat.messages import Arrival, Attachment, Forwarded, Incoming, Line, Place
-from plugins.group_chat.notices import Allowed, Joined, Notice, Recalled, Removed, Silenced
+from plugins.group_chat.notices import Allowed, Joined, Notice, Recalled, Removed
 from plugins.group_chat.pace import Bundle, Bundles, Signs
 from plugins.group_chat.presence import Presence
 from plugins.group_chat.queue import ConversationQueue, FairGate, QueueFull, RateLimit
 from plugins.group_chat.redaction import Redaction
-from plugins.group_chat.replies import RESTARTING, STOPPED_EARLY
+from plugins.group_chat.replies import RESTARTING_EARLY, STOPPED_EARLY
 
 if TYPE_CHECKING:
     from chathands.agent import Agent, Finished, Suspended
     from chathands.settings import Settings
 
-__all__ = ["GREETING", "NOTHING_TO_STOP", "RESTARTING", "STOPPED_EARLY", "GroupChat"]
+__all__ = ["GREETING", "NOTHING_TO_STOP", "RESTARTING_EARLY", "STOPPED_EARLY", "GroupChat"]
 
 GREETING = "我在。请在 @我 的同时写下要做的事，例如：@我 杭州明天天气怎么样？"
 BUSY = "前面还有 {waiting} 条在等，请等它们答完再问。"
@@ -88,6 +88,7 @@ class GroupChat:
             gate=self._gate,
             jobs=self._jobs,
             busy=self._being_busy,
+            later=self._later,
         )
         self._approvals = self._decisions.approvals
         self._replies = self._decisions.replies
@@ -143,8 +144,9 @@ class GroupChat:
             if said and self._may_ask(incoming) is None:
                 await self._answer(incoming, said)
             return
-        if self._closing:
-            await self._answer(incoming, RESTARTING)
+        if self._closing:  # written down: the connection may close before it can be said
+            place, quote = incoming.place, incoming.message_id or None
+            await self._replies.notify(place, RESTARTING_EARLY, quote=quote)
             return
         try:
             agent = self._engine.agent()
@@ -310,18 +312,8 @@ class GroupChat:
             job.stop(Why.SILENCED)
         if isinstance(notice, Removed):
             await self._decisions.leave(place)
-        elif isinstance(notice, Silenced) and (left := self.presence.seconds_left(place)) > 0:
-            self._again_in(left, place)
-
-    def _again_in(self, seconds: float, place: Place) -> None:
-        """A mute that ends by itself is not reported."""
-        if seconds < 40 * 86400:  # not one without an end
-
-            def over() -> None:
-                if not self._closing and not self.presence.silent(place):
-                    self._later(self._replies.catch_up(account_of(place)))
-
-            asyncio.get_running_loop().call_later(seconds + 1, over)
+        else:
+            self._replies.retries.when_speaking(place)
 
     async def _recall(self, recalled: Recalled) -> None:
         key = (recalled.bot_id, recalled.message_id)
@@ -366,6 +358,7 @@ class GroupChat:
     async def say_goodbye(self) -> None:
         """Stop everything and tell everybody who waits, while the connections are still open."""
         self._closing = True
+        self._replies.retries.close()
         for job in self._jobs:
             job.stop(Why.SHUTDOWN)
         for waiting in self._approvals:
@@ -374,6 +367,8 @@ class GroupChat:
                 self._sender.say(waiting.place, text, quote=waiting.question_id, patience=0)
             )
         self._approvals.close()
+        # Whoever spoke before the signal is heard: it may be in the socket, or being looked up.
+        self._later(self._replies.line.drained(seconds=FAREWELL_SECONDS))
         clock = asyncio.get_running_loop().time
         until = clock() + FAREWELL_SECONDS
         while self._busy and clock() < until:  # again: a last message may have come meanwhile

@@ -39,6 +39,7 @@ class Decisions:
         gate: FairGate,
         jobs: set[Job],
         busy: Callable[[], AbstractContextManager[None]],
+        later: Callable[[Coroutine[Any, Any, object]], None],
     ) -> None:
         self._engine = engine
         self._accepted = accepted
@@ -46,7 +47,7 @@ class Decisions:
         self._jobs = jobs
         self._busy = busy
         self.approvals = Approvals(self._expire)
-        self.replies = Replies(line, settings, presence, accepted, self.approvals)
+        self.replies = Replies(line, settings, presence, accepted, self.approvals, later)
 
     async def decide(self, agent: Agent, incoming: Incoming, decision: Decision) -> str | None:
         """Let the run that is meant go on to its reply; the sentence to answer when there is none,
@@ -120,6 +121,9 @@ class Decisions:
                 slot.leave()
                 await self.replies.conclude(job, debt, outcome)
             except (Stopped, Crashed) as end:
+                if isinstance(end, Stopped) and _still_waits(agent, waiting):
+                    await debt.drop()  # it was not taken, and is told of with those that wait
+                    return None
                 self.approvals.remove(waiting)
                 await self.replies.explain(agent, job, debt, end)
         finally:
@@ -166,3 +170,7 @@ class Decisions:
             return await self._engine.agent().stop(waiting.approval.id)
         except NotReady:
             return None
+
+
+def _still_waits(agent: Agent, waiting: Waiting) -> bool:
+    return any(one.approval.id == waiting.approval.id for one in agent.waiting())

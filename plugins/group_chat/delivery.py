@@ -64,6 +64,9 @@ class Delivery:
     async def alive(self, bot_id: str) -> bool:
         return await self._line.alive(bot_id)
 
+    async def drained(self, *, seconds: float) -> None:
+        await self._line.drained(seconds=seconds)
+
     async def react(self, place: Place, message_id: str) -> None:
         if not self._presence.silent(place):
             await self._line.react(place, message_id)

@@ -181,6 +181,10 @@ class Line(Protocol):
         and dead."""
         ...
 
+    async def drained(self, *, seconds: float) -> None:
+        """Wait until what people had said before this is dealt with, but for `seconds` at most."""
+        ...
+
     async def react(self, place: Place, message_id: str) -> None:
         """Show on a message that it was heard, where that is possible; never raises."""
         ...

@@ -380,6 +380,9 @@ class OneBotLine:
     async def alive(self, bot_id: str) -> bool:
         return await self.liveness.alive(bot_id)
 
+    async def drained(self, *, seconds: float) -> None:
+        await self.liveness.drained(seconds)
+
     async def react(self, place: Place, message_id: str) -> None:
         await self.liveness.react(place, message_id)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -105,6 +106,24 @@ class Liveness:
             self._unasked.add(bot_id)
         return True
 
+    async def drained(self, seconds: float) -> None:
+        """Wait until every event that was sent before this is dealt with, for `seconds` at most.
+
+        Frames keep their order: once a peer has answered, all it sent before has been read, and
+        the adapter has a task for each.
+        """
+
+        async def of(bot: BaseBot) -> None:
+            with suppress(ActionFailed, NetworkError, ApiNotAvailable, *BROKEN):
+                await bot.call_api("get_status", _timeout=seconds)
+            if events := _being_handled(bot):
+                await asyncio.wait(events)
+
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                connected = [bot for bot in get_bots().values() if _socket_of(bot) is not None]
+                await asyncio.gather(*map(of, connected))
+
     async def react(self, place: Place, message_id: str) -> None:
         """Put an emoji on the message, in groups of NapCat and LLOneBot; elsewhere nothing."""
         bot = get_bots().get(place.bot_id)
@@ -125,6 +144,12 @@ class Liveness:
             logger.info(f"no reaction: {error!r}")
             if isinstance(error, ActionFailed):  # go-cqhttp and Lagrange do not know it
                 self._no_reactions.add(place.bot_id)
+
+
+def _being_handled(bot: BaseBot) -> list[asyncio.Task[Any]]:
+    """The adapter's tasks for events; it keeps those of its client connections beside them."""
+    tasks = getattr(bot.adapter, "tasks", ())
+    return [task for task in tasks if getattr(task.get_coro(), "__name__", "") == "handle_event"]
 
 
 def _socket_of(bot: BaseBot) -> Any:

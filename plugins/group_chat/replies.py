@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from nonebot.log import logger
 
@@ -18,6 +18,7 @@ from plugins.group_chat.messages import Fate, Line, Place
 from plugins.group_chat.notices import Silenced
 from plugins.group_chat.presence import Presence
 from plugins.group_chat.reply import RECONNECT_SECONDS, Receipt, Sender
+from plugins.group_chat.retries import Retries
 
 if TYPE_CHECKING:
     from chathands.agent import Agent, Finished, Suspended
@@ -48,12 +49,19 @@ class Replies:
         presence: Presence,
         accepted: Accepted,
         approvals: Approvals,
+        later: Callable[[Coroutine[Any, Any, object]], None],
     ) -> None:
         self.line = Delivery(line, presence)
         self.sender = Sender(self.line, settings)
         self._presence = presence
         self._accepted = accepted
         self._approvals = approvals
+        self.retries = Retries(
+            presence,
+            later=later,
+            connected=lambda bot_id: self.line.connected(bot_id, seconds=0),
+            catch_up=self.catch_up,
+        )
         self._in_hand: set[str] = set()
         """Ids of debts that are being paid."""
 
@@ -82,6 +90,8 @@ class Replies:
                 )
             if debt.untouched and await self._may_come_later(receipt.fate, place):
                 await self._keep(debt, later)
+                if receipt.fate is Fate.DOWN:
+                    self.retries.when_answering(place)
             else:
                 await debt.settle()
             logger.info(f"run {debt.row.run_id or '-'}: reply {receipt.fate}")
@@ -97,8 +107,8 @@ class Replies:
             await debt.keep(text)
 
     async def _may_come_later(self, fate: Fate, place: Place) -> bool:
-        """Whether what surely was not shown may be said another time. UNKNOWN: the process leaves
-        before it was tried."""
+        """Whether what surely was not shown may be said another time. UNKNOWN: the process left in
+        the middle of it."""
         return fate in (Fate.DOWN, Fate.UNKNOWN) or (
             fate is Fate.REFUSED and await self._muted(place)
         )
@@ -111,6 +121,7 @@ class Replies:
             self._presence.note(
                 Silenced(place.platform, place.bot_id, place.group_id, seconds=seconds)
             )
+            self.retries.when_speaking(place)
         return self._presence.silent(place)
 
     async def conclude(self, job: Job, debt: Debt, outcome: Finished | Suspended) -> None:
@@ -130,7 +141,8 @@ class Replies:
             await self.pay(debt, outcome.text, quote=job.message_id, files=outcome.files)
 
     async def ask_for(self, waiting: Waiting, debt: Debt) -> None:
-        """Send the message that asks for an approval."""
+        """Send the message that asks for an approval; when the process leaves before it could, the
+        debt stays, and the next one asks."""
         with self._held(debt), paying(debt):
             receipt = await self.sender.say(
                 waiting.place,
@@ -140,7 +152,8 @@ class Replies:
                 patience=waiting.seconds_left,  # later it would ask for what is already over
             )
         waiting.message_ids.update(receipt.ids)
-        await debt.settle()
+        if not (self.sender.left and debt.untouched):
+            await debt.settle()
 
     async def explain(self, agent: Agent, job: Job, debt: Debt, end: Exception) -> None:
         """The reply of a run that was stopped or crashed: what it has already caused."""

@@ -30,6 +30,8 @@ RECONNECT_SECONDS = 300.0
 """How long a reply waits for the connection to come back; implementations dial every 1 to 5 s."""
 SEND_AGAIN_SECONDS = 0.5
 """Between two attempts while the connection is down although it is listed as up."""
+LAST_SECONDS = 0.1
+"""For what is on its way when the process leaves: a frame whose fate is known is worth it."""
 FORWARD_SECONDS = 30.0
 """For the acknowledgement of a forward, which is uploaded first."""
 MAX_PICTURES = 4
@@ -58,8 +60,15 @@ class Sender:
         self._leaving = asyncio.Event()
 
     def leave(self) -> None:
-        """Let go of everything that still waits for an acknowledgement or a connection."""
+        """Begin no send any more, and let go of what waits for an acknowledgement or a connection.
+
+        What was not begun is DOWN: it surely was not shown.
+        """
         self._leaving.set()
+
+    @property
+    def left(self) -> bool:
+        return self._leaving.is_set()
 
     async def say(
         self,
@@ -147,6 +156,8 @@ class Sender:
             seconds = max(seconds, FORWARD_SECONDS) if message.kind == "forward" else seconds
         whole = True
         while True:
+            if self.left:
+                return Sent(Fate.DOWN, detail="leaving")
             sending = self._line.send(message, seconds=seconds)
             sent = await self._unless_leaving(sending, Sent(Fate.UNKNOWN, detail="leaving"))
             left = until - clock()
@@ -162,7 +173,7 @@ class Sender:
                     logger.info(f"refused with links, breaking them up: {sent.detail}")
                     message, whole = broken, False
                     continue
-            if sent.fate is not Fate.DOWN or left <= 0 or self._leaving.is_set():
+            if sent.fate is not Fate.DOWN or left <= 0:
                 return sent
             if not await self._unless_leaving(self._up(message.place.bot_id, until), False):
                 return sent
@@ -176,7 +187,11 @@ class Sender:
         task, leaving = asyncio.ensure_future(work), asyncio.ensure_future(self._leaving.wait())
         try:
             await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            return task.result() if task.done() else otherwise
+            if not task.done():
+                await asyncio.wait({task}, timeout=LAST_SECONDS)
+            if task.cancel():
+                await asyncio.wait({task})  # by then it is known how far it came
+            return otherwise if task.cancelled() else task.result()
         finally:
             task.cancel()
             leaving.cancel()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import textwrap
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,11 @@ class PlayedLine:
         """When set, an acknowledgement waits for it."""
         self.reactions: list[str] = []
         self.mute_seconds = 0.0
+        self.spoken_before: Callable[[], Coroutine[Any, Any, None]] = self._nothing
+        """What is still in the socket when the farewell begins."""
         self.changed = asyncio.Event()
+
+    async def _nothing(self) -> None: ...
 
     async def send(self, message: Outgoing, *, seconds: float) -> Sent:
         await asyncio.sleep(0)
@@ -84,6 +88,9 @@ class PlayedLine:
 
     async def alive(self, bot_id: str) -> bool:
         return self.answers
+
+    async def drained(self, *, seconds: float) -> None:
+        await self.spoken_before()
 
     async def react(self, place: Place, message_id: str) -> None:
         self.reactions.append(message_id)

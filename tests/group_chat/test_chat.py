@@ -16,7 +16,7 @@ from chathands.toolbox import Caller, Redactor, open_audit
 from chathands.toolbox.audit import Unfinished
 from chathands.upstreams.scripted import HANG, Scripted
 from plugins.group_chat.capture import QUOTE_UNREADABLE
-from plugins.group_chat.chat import GREETING, NOTHING_TO_STOP, RESTARTING, STOPPED_EARLY
+from plugins.group_chat.chat import GREETING, NOTHING_TO_STOP, RESTARTING_EARLY, STOPPED_EARLY
 from plugins.group_chat.lifecycle import Engine
 from plugins.group_chat.messages import Fate, Quoted
 from tests.group_chat.kit import PUSH, Chat, PlayedLine, chatting
@@ -269,8 +269,11 @@ async def test_the_farewell_answers_everybody_who_waits(tmp_path):
         assert all("重启" in text for text in replies.values())
         assert "没有开始" in replies["m2"]
         assert "没有执行任何操作" in replies["m1"]
-        await chat.says("还在吗")
-        assert chat.line.texts[-1] == RESTARTING
+        await chat.says("还在吗")  # the connections are closing: it is written down
+        assert len(chat.line.sent) == 3
+    async with chatting(tmp_path, []) as chat:
+        assert await chat.line.so_many(1) == [RESTARTING_EARLY]
+        assert chat.line.sent[0].quote == "m4"
 
 
 @virtual

@@ -13,6 +13,7 @@ import pytest
 from chathands.store.outbox import State
 from chathands.upstreams.scripted import HANG
 from plugins.group_chat.messages import Fate, Place
+from plugins.group_chat.replies import RESTARTING_EARLY
 from tests.group_chat.kit import PUSH, Chat, action, chatting
 from tests.support.virtual_clock import real_time, virtual
 
@@ -207,6 +208,89 @@ async def test_who_could_not_be_told_at_the_end_is_told_after_it(tmp_path):
         (text,) = await chat.line.so_many(1)
         assert "重启" in text
         assert chat.line.sent[0].quote == "m1"
+
+
+@virtual
+async def test_who_spoke_just_before_the_signal_is_told_before_the_end(tmp_path):
+    async with chatting(tmp_path, []) as chat:
+
+        async def in_the_socket() -> None:
+            await asyncio.sleep(0.2)  # it is being read, or its quote looked up
+            await chat.says("Q1")
+
+        chat.line.spoken_before = in_the_socket
+        await chat.say_goodbye()
+        assert [(m.quote, m.text) for m in chat.line.sent] == [("m1", RESTARTING_EARLY)]
+        assert await states(chat) == []
+
+
+@virtual
+async def test_a_reply_cut_off_before_its_frame_left_comes_after_the_restart(tmp_path):
+    async with chatting(tmp_path, ["好。"]) as chat:
+        outbox, begun = chat.accepted._outbox, asyncio.Event()
+        assert outbox is not None
+        mark = outbox.mark
+
+        async def slowly(row_id: str, state: State) -> None:
+            if state is State.SENDING:
+                begun.set()
+                await asyncio.sleep(60)  # a starved disk
+            await mark(row_id, state)
+
+        outbox.mark = slowly  # type: ignore[method-assign]
+        chat.says("Q1")
+        await begun.wait()
+        await chat.say_goodbye()
+        assert chat.line.sent == []
+        assert await states(chat) == [("好。", State.OWED)]
+    async with chatting(tmp_path, []) as chat:
+        assert await chat.line.so_many(1) == ["好。"]
+        assert chat.line.sent[0].quote == "m1"
+
+
+@virtual
+async def test_an_approval_that_was_not_shown_before_the_end_is_shown_after_it(tmp_path):
+    async with chatting(tmp_path, [PUSH]) as chat:
+        chat.line.answers = False
+        chat.says("推送")
+        await asyncio.sleep(1)
+        await chat.say_goodbye()
+        assert chat.line.sent == []
+    async with chatting(tmp_path, []) as chat:
+        (notice,) = await chat.line.so_many(1)
+        assert "待确认 1" in notice
+
+
+@virtual
+async def test_a_yes_that_came_too_late_to_be_taken_leaves_the_approval_waiting(tmp_path):
+    async with chatting(tmp_path, [PUSH]) as chat:
+        await chat.says("推送")
+        chat.agent.decide = hang  # type: ignore[method-assign,assignment]
+        chat.says("确认 1", user="5", role="admin")
+        await asyncio.sleep(0.1)
+        await chat.say_goodbye()
+        assert ["仍可确认" in text for text in chat.line.texts] == [False, True]
+        assert await states(chat) == []
+    async with chatting(tmp_path, lambda _: "好。") as chat:
+        await chat.says("确认 1", user="5", role="admin")
+        assert len(chat.pushed) == 1
+        assert chat.line.texts == ["好。"]
+
+
+async def hang(*_: Any, **__: Any) -> None:
+    await asyncio.Event().wait()
+
+
+@virtual
+async def test_a_peer_that_was_stuck_gets_the_reply_without_a_new_connection(tmp_path):
+    async with chatting(tmp_path, []) as chat:
+        chat.line.answers = False
+        for text in ("一", "二"):
+            await chat.notify(GROUP, text)
+        chat.line.answers = True
+        assert sorted(await chat.line.so_many(2)) == ["一", "二"]
+        await asyncio.sleep(60)
+        assert len(chat.line.sent) == 2
 
 
 # -- messages for later

@@ -163,6 +163,17 @@ async def test_a_refused_send_asks_whether_the_bot_is_muted_and_waits(tmp_path):
 
 
 @virtual
+async def test_a_mute_that_only_a_refusal_told_of_is_waited_out(tmp_path):
+    async with chatting(tmp_path, ["好。"]) as chat:
+        chat.presence._clock = asyncio.get_running_loop().time
+        chat.line.mute_seconds = 60
+        chat.line.fates = [Fate.REFUSED] * 2
+        await chat.says("Q1")
+        sent = len(chat.line.sent)
+        assert (await chat.line.so_many(sent + 1))[-1] == "好。"
+
+
+@virtual
 async def test_a_new_connection_forgets_mutes_that_may_be_over(tmp_path):
     async with chatting(tmp_path, ["好。"]) as chat:
         await chat.notice(Silenced(*HERE, everybody=True))
