@@ -163,7 +163,7 @@ class Gate:
         if not self.text:
             return outcome
         if isinstance(outcome, Retry) and outcome.reason not in _AFTER_TEXT:
-            if outcome.reason is Reason.UNCONFIRMED:
+            if outcome.reason in (Reason.UNCONFIRMED, Reason.FAR_FETCHED):
                 return Calls(self.text, parsed.calls, parsed.broken)
             return Answer(self.text)
         if isinstance(outcome, Answer) and self._mute:

@@ -230,7 +230,7 @@ class Turn:
             )
         if isinstance(outcome, Calls):
             outcome = self._doubt.confirmed(outcome, some_left=bool(self._gate.calls))
-        if self._completeness is not None and not self._gate.calls:
+        if self._completeness is not None and not (self._gate.calls or self._gate.text):
             outcome = self._completeness.judged(outcome)
         outcome = self._asking.accepted(outcome, parsed.text)
         if outcome.reason is not Reason.SELECTION:

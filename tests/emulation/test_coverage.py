@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -59,6 +60,21 @@ def calls(*arguments):
         ("Move 1. the desk 2. the lamp for user_12", [{"user": "user_12"}], ()),
         ("字段有 'amount' 和 'name'，查 'DD1'", [{"id": "DD1"}], ()),
         ("", [{"order": "DD1001"}], ()),
+        ("查 A1001 的订单，然后通知 A2002", [{"order": "A1001"}], ()),
+        ("读 sales_9.xlsx，存成 report_10.xlsx", [{"path": "sales_9.xlsx"}], ()),
+        ("查 A1001 和 A2002 的订单，再通知 B3003", [{"order": "A1001"}], ("A2002",)),
+        ("看前 20 行，算出金额超过 50 的", [{"rows": 20}], ()),
+        ("查订单 10086，下单金额 12000", [{"order": "10086"}], ()),
+        ("查订单 10086、10087，电话 13800138000", [{"order": "10086"}], ("10087",)),
+        ("100 美元和 200 欧元各换多少", [{"amount": 100}], ("200",)),
+        ("2024-09-15 的会，30 分钟的那个", [{"date": "2024-09-15"}], ()),
+        ("查一下张三和他的订单", [{"name": "张三"}], ()),
+        ("杭州和今天一样热吗", [{"city": "杭州"}], ()),
+        ("北京与会人员有哪些", [{"city": "北京"}], ()),
+        ("上海还有货吗", [{"city": "上海"}], ()),
+        ("小王和大家说一声", [{"to": "小王"}], ()),
+        ("Can Lima and I meet?", [{"city": "Lima"}], ()),
+        ("第 2 个和第 3 个", [{"order": "2"}], ()),
     ],
 )
 def test_what_is_listed_beside_something_carried_is_left_out(question, arguments, missing):
@@ -212,3 +228,102 @@ def test_the_request_for_the_rest_is_one_line_whatever_the_question_holds():
     assert "\n" not in said
     assert len(said) < 400
     assert json.dumps("DD2000") not in said
+
+
+# --- what is joined, and what is never done twice
+
+NOTE = ToolSpec(
+    "send_note",
+    "发送通知到群",
+    {"type": "object", "properties": {"group": {}, "content": {"type": "string"}}},
+    "outward",
+)
+TO_BOTH = "给销售群和行政群各发一条：明天放假"
+
+
+def sent(outcome):
+    assert isinstance(outcome, Calls)
+    return [(call.arguments["group"], call.arguments["content"]) for call in outcome.calls]
+
+
+@pytest.mark.parametrize("effect", ["outward", "local", "unknown"])
+def test_what_has_an_effect_is_not_done_again_in_other_words(effect):
+    tool = ToolSpec("send_note", NOTE.description, NOTE.parameters, effect)
+    first = block("send_note", group="销售群", content="明天放假")
+    both = [
+        block("send_note", group="销售群", content="各位，明天休息，行政群已另发"),
+        block("send_note", group="行政群", content="各位，明天休息"),
+    ]
+    for second in ("\n".join(both), both[1], "\n".join(reversed(both))):
+        outcome, _, _ = played(TO_BOTH, [first, second], [tool])
+        assert sorted(group for group, _ in sent(outcome)) == ["行政群", "销售群"]
+    outcome, _, _ = played(TO_BOTH, [first, both[0]], [tool])
+    assert [group for group, _ in sent(outcome)] == ["销售群"]
+
+
+def test_a_longer_list_takes_the_place_of_the_short_one():
+    first = block("send_note", group=["销售群"], content="明天放假")
+    second = block("send_note", group=["销售群", "行政群"], content="明天休息")
+    outcome, _, _ = played(TO_BOTH, [first, second], [NOTE])
+    assert sent(outcome) == [(["销售群", "行政群"], "明天休息")]
+
+
+def test_a_call_that_speaks_of_the_first_one_does_not_take_its_place():
+    first = block("send_note", group="销售群", content="明天放假")
+    second = block("send_note", group="行政群", content="明天放假，销售群也放假")
+    outcome, _, _ = played(TO_BOTH, [first, second], [NOTE])
+    assert [group for group, _ in sent(outcome)] == ["销售群", "行政群"]
+
+
+def test_a_read_that_was_gathered_is_never_lost_to_a_later_one():
+    replies = [block("weather", city="北京"), block("weather", city="Shanghai")]
+    outcome, _, _ = played("北京和上海哪个更热", replies, [WEATHER])
+    assert isinstance(outcome, Calls)
+    assert [call.arguments["city"] for call in outcome.calls] == ["北京", "Shanghai"]
+
+
+def test_text_that_has_left_takes_no_call_with_it():
+    reviews = frozenset({Reason.INCOMPLETE, Reason.UNGROUNDED})
+    turn = Turn([Message.user("北京和上海哪个更热")], [WEATHER], commit="stream", reviews=reviews)
+    turn.feed(Text("北京和上海的天气都在这里，先从北京开始。\n" * 4))
+    assert turn.sent
+    turn.feed(Text(block("weather", city="北京")))
+    outcome = turn.finish("stop")
+    assert isinstance(outcome, Calls)
+    assert [call.arguments["city"] for call in outcome.calls] == ["北京"]
+
+
+# --- cost
+
+LONG = 100_000
+HOSTILE = [
+    *("aa, ", "aa,", '"ab" ', "12 ", "1,234,", "9", "AB12 ", "-", "_", "a-", "\n> ", "、", "ß"),
+    *("北京和上海、", "aa      ", "‘’", "1e", "一百万"),
+]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_no_question_takes_long(piece):
+    question = piece * (LONG // len(piece))
+    many = {"l": [f"A{n}" for n in range(3000)]}
+    began = time.process_time()
+    for arguments in ({"a": "aa", "b": "北京", "c": 12, "d": "AB12"}, {"a": question}, many):
+        left_out(question, calls(arguments))
+    assert time.process_time() - began < 0.5
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, True, float("nan"), float("inf"), -(10**5000), "\ud800", b"DD1001", "9" * 5000, [[]]],
+    ids=lambda value: type(value).__name__,
+)
+def test_no_value_is_too_odd(value):
+    question = "查订单 DD1001、DD1002，数量 10 和 20，１２ ٣ 1e999 1,2,3"
+    assert "DD1002" in left_out(question, calls({"order": "DD1001", "other": value}))
+
+
+def test_no_nesting_is_too_deep():
+    deep: object = "DD1001"
+    for _ in range(20_000):
+        deep = [deep]
+    assert left_out("查订单 DD1001、DD1002", calls({"order": deep})) == ("DD1002",)
