@@ -35,6 +35,11 @@ def relative_date() -> re.Pattern[str]:
     return _pattern("grounding", "relative_date")
 
 
+def default_words() -> Sequence[str]:
+    """Values that stand for no value in particular, lower case: all, none, today."""
+    return load("claims")["grounding"]["default_words"]
+
+
 def results_since(
     conversation: Conversation, start: int
 ) -> Iterator[tuple[ToolCall | None, Message]]:
@@ -241,7 +246,7 @@ def _must_be_said(name: str, value: Any, schema: Mapping[str, Any]) -> list[tupl
     text = str(value).strip()
     if not text or len(text) > 40 or "\n" in text:
         return []
-    if text.casefold() in load("claims")["grounding"]["default_words"]:
+    if text.casefold() in default_words():
         return []
     if re.search(r"[/\\]|\.\w{2,5}$|^https?:", text):
         return []

@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from chathands.conversation import Conversation, Role, Tag, ToolCall, ToolSpec
-from chathands.emulation.claims import relative_date
-from chathands.emulation.related import has_han, likeness, spoken_of
+from chathands.emulation.claims import default_words, relative_date
+from chathands.emulation.related import gist, has_han, likeness, spoken_of
+from chathands.limits import JSON_DEPTH
 
 _NAME, _SAID = 2, 4
 """Words in common with a tool's name, and with all it says of itself, up to which a call is doubted
@@ -25,9 +28,17 @@ _FOLLOWS = re.compile(
     re.I,
 )
 """Parameters that a model rightly fills in by itself: where, how much, which form, which words."""
-_DATE = re.compile(r"\d{2,4}[-/.年]\d{1,2}|\d{1,2}:\d{2}")
+_DATE = re.compile(r"\d{2,4}[-/.年]\d{1,2}|\d{1,2}:\d{2}|(?:19|20)\d\d年?$|q[1-4]$|\d{1,2}月")
+_YEARS = range(1900, 2101)
+_NEUTRAL = (0, 1)
+"""Numbers that say nothing: the unit of a rate, the first page, no discount."""
+_LETTERS = re.compile(r"[A-Za-z][A-Za-z .,'\-]*")
 _CODE = re.compile(r"[A-Z]{2,3}|[a-z]{2}(?:[-_][A-Z]{2})?")
 """Currencies, countries, languages."""
+_VALUES = 64
+"""Values of a call that are judged; of a longer list the rest is like its beginning."""
+_LARGE = 10**30
+"""Numbers beyond are no quantities; of the largest Python writes no digits."""
 _NAMED = 3
 """Invented values that a correction names."""
 _SCALES = (1.0, 0.01, 100.0, 1e-3, 1e-4, 1e-6, 1e-8, 1e3, 1e4, -1.0)
@@ -54,17 +65,18 @@ def far_fetched(
     """
     asked = [m.text for m in conversation if m.role is Role.USER and m.tag is Tag.PLAIN]
     spec = next((spec for spec in specs if spec.name == call.name), None)
-    request = "\n".join(asked[-2:])
+    request = "\n".join(map(gist, asked[-2:]))
     like = likeness(request, spec) if spec is not None else None
     if spec is None or like is None or not request or spec.side_effect in ("local", "outward"):
         return None  # what has an effect is asked about elsewhere
-    said = _Said(conversation)
-    values = list(_values(call.arguments, spec.parameters))
-    meant = spoken_of(request, specs) is not None
+    values = list(islice(_values(call.arguments, spec.parameters), _VALUES))
+    meant, han = spoken_of(request, specs) is not None, has_han(request)
     if meant:  # then a name in another script is a translation
-        han = has_han(request)
         values = [v for v in values if not isinstance(v, str) or has_han(v) is han]
-    invented = [value for value in values if not said.holds(value)]
+    elif han:  # a name is one in any case; what holds digits was made up
+        values = [v for v in values if not isinstance(v, str) or not _LETTERS.fullmatch(v)]
+    said = _Said(conversation) if values else None
+    invented = [value for value in values if said is not None and not said.holds(value)]
     mostly = 2 * len(invented) > len(values) and like.name <= _NAME and like.said <= _SAID
     if not invented or (meant and not mostly):
         return None
@@ -78,7 +90,6 @@ class _Said:
         parts = [text for m in conversation if m.tag is Tag.PLAIN for text in (m.head, m.text)]
         parts += [m.result.content for m in conversation if m.result is not None]
         self._text = "\n".join(parts).casefold()
-        self._relative = relative_date().search(self._text) is not None
         loose = self._text.replace(",", "")
         numbers = f"{loose}\n{self._text}"  # 1,000 is a thousand; 5,10 and 15 are three
         self._numbers = {float(n) for n in re.findall(r"\d+(?:\.\d+)?", numbers, re.A)}
@@ -86,12 +97,18 @@ class _Said:
         self._numbers |= {float(_WORDS[word]) for word in words & _WORDS.keys()}
         self._numbers |= {_han_number(run) for run in _HAN_NUMBER.findall(self._text)}
 
+    @cached_property
+    def _relative(self) -> bool:
+        return relative_date().search(self._text) is not None
+
     def holds(self, value: str | float) -> bool:
         """Whether at least a piece of the value is there."""
         if isinstance(value, int | float):
+            if value in _NEUTRAL or (value in _YEARS and self._relative):
+                return True
             return any(round(value * scale, 9) in self._numbers for scale in _SCALES)
         text = value.casefold()
-        if text in self._text or (_DATE.match(text) and self._relative):
+        if text in self._text or text in default_words() or (_DATE.match(text) and self._relative):
             return True
         if any(float(n) in self._numbers for n in re.findall(r"\d+(?:\.\d+)?", text, re.A)):
             return True
@@ -100,34 +117,30 @@ class _Said:
         return any(piece in self._text for piece in (*pairs, *words))
 
 
-def _values(value: Any, schema: Any) -> Iterable[str | float]:
+def _values(value: Any, schema: Any, depth: int = 0) -> Iterable[str | float]:
+    if depth > JSON_DEPTH:
+        return
     schema = schema if isinstance(schema, Mapping) else {}
     if isinstance(value, Mapping):
         properties = schema.get("properties")
         inner = properties if isinstance(properties, Mapping) else {}
         for key, entry in value.items():
             if not _FOLLOWS.search(str(key)):
-                yield from _values(entry, inner.get(key))
+                yield from _values(entry, inner.get(key), depth + 1)
     elif isinstance(value, list | tuple):
         for entry in value:
-            yield from _values(entry, schema.get("items"))
+            yield from _values(entry, schema.get("items"), depth + 1)
     elif (
         isinstance(value, bool)
-        or value is None
+        or not isinstance(value, str | int | float)
         or value == ""
+        or (isinstance(value, int) and abs(value) > _LARGE)
         or len(str(value)) > _COMPOSED
         or (isinstance(value, str) and _CODE.fullmatch(value))
     ):
         return
     elif "enum" not in schema and schema.get("default") != value:
         yield value
-
-
-def _is_nobodys(value: Any) -> bool:
-    text = str(value)
-    if isinstance(value, bool) or value is None or not text or len(text) > _COMPOSED:
-        return True
-    return isinstance(value, str) and _CODE.fullmatch(value) is not None
 
 
 def _han_number(run: str) -> float:

@@ -31,15 +31,28 @@ _SHORT = 3
 """Words a request may have beyond those in common for a topic and one word to be plain."""
 _SHARE = 0.25
 """Of the words of a short request, those in common that make it related."""
+_FEW_PAIRS = 10
+"""Pairs of characters up to which one in common makes a Chinese request related: every other pair
+is but the seam of two words, so that these are four or five words."""
+_CODE = re.compile(r"(?<![A-Za-z0-9])[A-Z]{1,6}-?\d{3,}(?![A-Za-z0-9])", re.A)
+"""DD1001, SKU-204: the key to an entry somewhere."""
 _PARAMETER = 0.5
 """What a word of a parameter counts beside one of the description."""
 _DEPTH = 4
 """Levels of nested parameters that are looked at."""
+_HEAD, _TAIL = 3000, 1000
+"""Characters of a long text that are read: what is wanted stands before or behind what is pasted.
+They bound what is remembered, too."""
 
 
 def has_han(text: str) -> bool:
     """Whether a text has Chinese characters."""
     return _HAN.search(text) is not None
+
+
+def gist(text: str) -> str:
+    """The head and the tail of a long text; a short one as it is."""
+    return text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]}\n{text[-_TAIL:]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +69,10 @@ class Likeness:
     """Words of its parameters alone."""
     asked: int
     """Words of the request."""
+    brief: bool
+    """Whether the request is so short, in Chinese, that one word in common counts."""
+    keyed: bool
+    """Whether the request names an entry by its code."""
 
     @property
     def plain(self) -> bool:
@@ -68,7 +85,9 @@ class Likeness:
     @property
     def related(self) -> bool:
         """Whether that is enough to speak of the tool."""
-        if self.topic or self.name or self.said >= _SHARE * max(self.asked, 1):
+        if self.topic or self.name or (self.brief and (self.said or self.keyed)):
+            return True
+        if self.said >= _SHARE * max(self.asked, 1):
             return True
         return self.said + _PARAMETER * self.parameters >= _ENOUGH
 
@@ -76,20 +95,29 @@ class Likeness:
 def likeness(request: str, spec: ToolSpec) -> Likeness | None:
     """What they have in common; None where words cannot tell: the tool says nothing of itself, or
     says it in another script than the request."""
-    said = "\n".join([spec.description, *(example.request for example in spec.examples)])
+    request = gist(request)
+    said = gist("\n".join([spec.description, *(example.request for example in spec.examples)]))
     if not (_HAN if _HAN.search(request) else _LATIN).search(said):
         return None
     wanted = _terms(request)
-    texts = spec.name, said, "\n".join(_parameter_texts(spec.parameters, 0))
+    texts = spec.name[:_HEAD], said, gist("\n".join(_parameter_texts(spec.parameters, 0)))
     name, all_said, parameters = _terms_of_tool(*texts)
-    topics = matching.terms_of(request).topics & matching.terms_of(matching.text_of(spec)).topics
+    offered = matching.terms_of(gist(matching.text_of(spec)))
+    topics = matching.terms_of(request).topics & offered.topics
     return Likeness(
         bool(topics),
         len(name & wanted),
         len(all_said & wanted),
         len((parameters - all_said) & wanted),
         len(wanted),
+        _is_brief(wanted),
+        _CODE.search(request) is not None,
     )
+
+
+def _is_brief(terms: frozenset[str]) -> bool:
+    pairs = sum(_HAN.match(term) is not None for term in terms)
+    return 0 < pairs <= _FEW_PAIRS
 
 
 def spoken_of(request: str, specs: Sequence[ToolSpec]) -> ToolSpec | None:

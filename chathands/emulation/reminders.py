@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from chathands.conversation import Conversation, Message, Notice, Role, Tag, ToolSpec
 from chathands.emulation.matching import fitting
 from chathands.emulation.phrases import asks_back, asks_to_look, declines
-from chathands.emulation.related import unrelated
+from chathands.emulation.related import gist, unrelated
 
 _BEFORE = 2
 """Questions of the user that a talk is judged by, this one included."""
@@ -32,7 +32,7 @@ def _is_beside_the_tools(conversation: Conversation, specs: Sequence[ToolSpec]) 
     thing in few words ("and tomorrow?"); what only a look can tell needs one, however it is put."""
     if any(message.calls for message in conversation):
         return False
-    asked = [message.text for message in conversation if _is_question(message)][-_BEFORE:]
+    asked = _asked(conversation)
     return not asks_to_look(asked[-1]) and unrelated("\n".join(asked), specs)
 
 
@@ -41,10 +41,15 @@ def _answers_us(conversation: Conversation, specs: Sequence[ToolSpec]) -> bool:
     before = [message for message in conversation if message.tag is Tag.PLAIN]
     if len(before) < 3 or before[-2].role is not Role.ASSISTANT or before[-2].calls:
         return False
-    if not asks_back(before[-2].text) or declines(before[-1].text):
+    if not asks_back(before[-2].text) or declines(gist(before[-1].text)):
         return False
-    asked = [message.text for message in before if _is_question(message)][-_BEFORE:]
+    asked = _asked(before)
     return bool(fitting("\n".join(asked), specs))
+
+
+def _asked(conversation: Sequence[Message]) -> list[str]:
+    asked = [message.text for message in conversation if _is_question(message)]
+    return [gist(text) for text in asked[-_BEFORE:]]
 
 
 def _is_question(message: Message) -> bool:

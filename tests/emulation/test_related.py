@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -191,3 +193,77 @@ def test_a_forced_choice_or_no_review_asks_nothing(options):
     turn = Turn(question, [GROWTH], language="en", **options)
     turn.feed(Text(render_block("population_growth", {"current": 100, "birth": 0.7, "death": 0.3})))
     assert isinstance(turn.finish("stop"), Calls)
+
+
+# --- short Chinese requests, and values that follow from what was said
+
+OFFICE = [
+    tool("query_stock", "查询仓库商品的库存数量", product={"description": "商品"}),
+    tool("query_sales", "读取销售汇总表，按月份、区域查询销售额", month={}, region={}),
+    tool("get_weather", "查询城市天气", city={"description": "城市"}, date={}),
+    tool("query_order", "查询订单状态", order={"description": "订单号"}),
+    tool("list_meetings", "查看日程和会议安排", date={"description": "日期"}),
+    tool("exchange_rate", "查询货币汇率", base={}, target={}, amount={"type": "number"}),
+]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        *("库存还剩多少", "货还够不够", "华东和华南哪个卖得多", "谁卖得最好", "上海和北京哪个热"),
+        *("去趟深圳要穿啥", "DD1001发货没，顺便看下DD1002", "下周忙不忙", "周三下午有空吗"),
+        *("2024 年 12 月哪个销售员卖得最多", "9 月和 10 月的销售额", "把华东和其他区域比一下"),
+    ],
+)
+def test_a_short_chinese_request_that_means_a_tool_is_not_sent_away(question):
+    assert reminder_for([Message.user(question)], OFFICE) is None
+
+
+@pytest.mark.parametrize("question", ["讲个冷笑话", "写一副春联", "鲁迅的原名叫啥"])
+def test_one_that_means_none_is(question):
+    assert reminder_for([Message.user(question)], OFFICE) is Notice.UNRELATED
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "arguments"),
+    [
+        ("库存还剩多少", "query_stock", {"product": "全部"}),
+        ("这个季度的业绩", "query_sales", {"month": "Q3"}),
+        ("比去年涨了多少", "query_sales", {"month": 2023}),
+        ("上个月卖得怎么样", "query_sales", {"month": "9月"}),
+        ("美元现在多少", "exchange_rate", {"base": "USD", "target": "CNY", "amount": 1}),
+        ("我几点开会", "list_meetings", {"date": "今天"}),
+        ("明天北京和上海哪个热", "get_weather", {"city": "Shanghai", "date": "2024-09-02"}),
+    ],
+)
+def test_values_that_follow_from_what_was_said_are_nobodys_invention(question, name, arguments):
+    made = ToolCall("c", name, arguments)
+    assert far_fetched(made, OFFICE, [Message.user(question)]) is None
+
+
+# --- cost
+
+ODD = [None, float("nan"), float("inf"), 10**40, -(10**5000), "\ud800", b"x", [[]], {"a": [{}]}]
+
+
+@pytest.mark.parametrize("value", ODD, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("schema", [[], {"items": True}, {"properties": []}, {"enum": 3}, None])
+def test_no_value_and_no_schema_is_too_odd(value, schema):
+    spec = ToolSpec("odd", "Works out odd things.", {"type": "object", "properties": {"x": schema}})
+    named = far_fetched(call(spec, x=value), [spec], [Message.user("odd １２ ٣ 1e999 1,2,3")])
+    assert named is None or named == str(value)[:20]
+    assert unrelated("", [spec])
+
+
+@pytest.mark.parametrize("piece", ["1,", "aa, ", "-", "_", "9", "a.b", "一百万", "我的", "\n> "])
+def test_no_request_takes_long(piece):
+    question = piece * (100_000 // len(piece))
+    conversation = [Message.user(question), Message.assistant("哪个？"), Message.user(question)]
+    deep: object = "A1"
+    for _ in range(2000):
+        deep = [deep]
+    began = time.process_time()
+    reminder_for(conversation, [TAXI, WINE])
+    for value in (deep, [f"A{n}" for n in range(3000)], question):
+        far_fetched(call(WINE, dish=value), [WINE], conversation)
+    assert time.process_time() - began < 1.5
