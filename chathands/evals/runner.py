@@ -16,9 +16,13 @@ from chathands.upstreams.base import Upstream
 MAX_ROUNDS = 5
 """The same as a run in the group."""
 
-
-_READABLE = ("calls", *(f"retry:{r}" for r in (Reason.INCOMPLETE, Reason.FAR_FETCHED)))
-"""Outcomes of a reply whose call was read and fits, whatever is thought of it."""
+_OF_READ_CALLS = (
+    *(Reason.INCOMPLETE, Reason.FAR_FETCHED),
+    *(Reason.UNCONFIRMED, Reason.UNGROUNDED),
+)
+_READABLE = ("calls", *(f"retry:{reason}" for reason in _OF_READ_CALLS))
+"""Outcomes of a reply whose call was read and fits its tool. Layer zero is about the form: what the
+call was asked about for is what it says, not how it is written."""
 
 
 @dataclass(slots=True)
@@ -57,7 +61,8 @@ class CaseResult:
 
     @property
     def first_format(self) -> bool | None:
-        """Whether the first decision was a readable call; None when no call was due."""
+        """Whether the first reply was a readable call, asked about or not; None when none was due.
+        Looking for tools is no reply yet."""
         if not self.case.wants_call:
             return None
         first = next((e for e in self.exchanges if e.outcome != "retry:selection"), None)
@@ -67,7 +72,7 @@ class CaseResult:
     def later_formats(self) -> list[bool]:
         """For each reply to a result: whether it was a call or an answer at once."""
         return [
-            exchange.outcome in ("calls", "answer")
+            exchange.outcome in (*_READABLE, "answer")
             for exchange in self.exchanges
             if exchange.after_result
         ]

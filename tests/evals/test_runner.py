@@ -12,7 +12,7 @@ from chathands.evals.recording import Recorded
 from chathands.evals.suite import replay_suite
 from chathands.evals.variants import VARIANTS, variant
 from chathands.upstreams.scripted import Scripted
-from tests.evals.samples import block, case
+from tests.evals.samples import LOOKUP, block, case
 
 WANTED = {
     "results": {"lookup": ["甲：42"]},
@@ -35,6 +35,50 @@ async def test_a_refusal_costs_format_and_a_retry_not_the_case():
     assert result.first_format is False
     assert result.retries == 1
     assert result.verdict.completed
+
+
+TWO = {
+    "request": "查订单 DD1001、DD1002",
+    "expect": [{"tool": "lookup", "arguments": {"key": f"DD100{n}"}} for n in (1, 2)],
+    "first_only": True,
+}
+
+
+async def test_a_readable_call_that_is_asked_about_is_of_the_right_form():
+    model = Scripted([block(key="DD1001"), block(key="DD1002")])
+    result = await run_case(case(**TWO), model)
+    assert [exchange.outcome for exchange in result.exchanges] == ["retry:incomplete", "calls"]
+    assert result.first_format
+    assert result.verdict.completed
+
+
+@pytest.mark.parametrize("reply", [block(limit=1), block("nothing"), '```json action\n{"tool": '])
+async def test_a_call_that_fits_no_tool_or_cannot_be_read_is_not(reply):
+    result = await run_case(case(**WANTED), Scripted([reply, block(key="甲"), "42"]))
+    assert result.exchanges[0].outcome.startswith("retry:")
+    assert result.first_format is False
+
+
+async def test_after_a_result_too_a_call_to_be_confirmed_is_of_the_right_form():
+    note = LOOKUP | {"name": "note", "side_effect": "local"}
+    given = case(**WANTED | {"tools": [LOOKUP, note], "may_run": ["note"]})
+    loose = block("note", key="甲").replace('"', "'")
+    model = Scripted([block(key="甲"), loose, block("note", key="甲"), "甲是 42。"])
+    result = await run_case(given, model)
+    assert [exchange.outcome for exchange in result.exchanges][1] == "retry:unconfirmed"
+    assert result.later_formats == [True, True, True]
+
+
+async def test_native_read_tolerantly_asks_nothing_again():
+    leaked = '{"name": "lookup", "arguments": {"key": "DD1001"}}'
+    for reply, calls in ((leaked, 1), ("抱歉，我没有工具可用。", 0), (block("nothing"), 0)):
+        model = Scripted([reply])
+        result = await run_case(case(**TWO), model, way=variant("native-tolerant"))
+        assert len(model.requests) == 1
+        assert [tool["function"]["name"] for tool in model.requests[0].tools or ()] == [
+            *("lookup", "send")
+        ]
+        assert len(result.calls) == calls
 
 
 async def test_a_call_where_none_is_wanted_is_wrong():
