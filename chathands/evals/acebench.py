@@ -40,6 +40,8 @@ def acebench_case(row: Row) -> Case:
         answers = answer if isinstance(answer, list) else [answer]
         names = [tool.name for tool in tools]
         lists = [_calls(each, names) for each in answers]
+        if not all(lists) or not lists:
+            raise SkippedRow("答案是空的")  # read as calls it would say that none is wanted
     head = [str(row.fields["time"])] if row.fields.get("time") else []
     if profile := row.fields.get("profile"):
         head.append(f"{_PROFILE[language]}{profile}")

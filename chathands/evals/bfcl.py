@@ -29,6 +29,8 @@ def bfcl_case(row: Row) -> Case:
     free = "relevance" in category
     if row.answer is None and not free:
         raise ValueError("no answer (possible_answer/ beside the file, same name)")
+    if not row.answer and not free:
+        raise SkippedRow("答案是空的")  # read as calls it would say that none is wanted
     expect = [] if free else list(_calls(row.answer))
     names = {tool.name for tool in tools}
     if missing := [call.tool for call in expect if call.tool not in names]:

@@ -15,7 +15,7 @@ _LISTED = re.compile(
     re.DOTALL,
 )
 _MAPPED = re.compile(r"(?:new\s+\w*Map\s*(?:<.*?>)?\s*\(\s*\)|Map\.of)\s*(.*)", re.DOTALL)
-_FILLED = re.compile(r"\b(put|add)\s*\((.*)\)", re.DOTALL)
+_FILLED = re.compile(r"\b(?:put|add)\s*\((.*)\)", re.DOTALL)
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 MAX_DEPTH = 20
 """Deeper text is left as it is; the answers nest two levels."""
@@ -49,7 +49,7 @@ def _listed(text: str, depth: int) -> Any:
     """`{1, 2}`, `(1, 2)`, `(Arrays.asList(1, 2))`, `(){{ add(1); }}`, `()`."""
     if text.startswith("()"):
         text = text[2:].strip()
-        return [read_code(call, depth + 1) for _, call in _calls(text)]
+        return [read_code(given, depth + 1) for given in _filled(text)]
     inner = list(split(text[1:-1]))
     if len(inner) == 1 and text[0] == "(" and _LISTED.fullmatch(inner[0]):
         return read_code(inner[0], depth + 1)
@@ -60,17 +60,17 @@ def _mapped(text: str, depth: int) -> dict[str, Any]:
     if text.startswith("("):
         flat = [read_code(each, depth + 1) for each in split(text[1:-1])]
         return {str(key): each for key, each in zip(flat[::2], flat[1::2], strict=False)}
-    pairs = [list(split(call)) for _, call in _calls(text)]
+    pairs = [list(split(given)) for given in _filled(text)]
     return {
         str(read_code(pair[0])): read_code(pair[1], depth + 1) for pair in pairs if len(pair) == 2
     }
 
 
-def _calls(text: str) -> Iterator[tuple[str, str]]:
-    """The `put(…)` and `add(…)` statements of an initializer block."""
+def _filled(text: str) -> Iterator[str]:
+    """What the `put(…)` and `add(…)` statements of an initializer block are given."""
     for statement in split(text.strip().strip("{}"), ";"):
         if found := _FILLED.fullmatch(statement):
-            yield found[1], found[2]
+            yield found[1]
 
 
 def _object(text: str, depth: int, whole: str) -> Any:

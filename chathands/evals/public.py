@@ -116,7 +116,7 @@ def _said(error: Exception) -> str:
         return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
     if isinstance(error, KeyError):
         return f"no {error}"
-    return str(error).splitlines()[0]
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _rows(path: Path, *, optional: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -117,6 +117,21 @@ def test_a_call_category_without_answers_is_an_error_not_a_case_without_calls(tm
         acebench_cases(tmp_path)
 
 
+def test_an_empty_answer_of_a_call_category_is_no_case_without_calls(tmp_path):
+    rows = [{"id": name, "question": "user: x", "function": [FUNCTION]} for name in "abc"]
+    notes: list[str] = []
+    full = {"id": "c", "ground_truth": {"area.get": {"base": [1]}}}
+    for name, read in (
+        ("BFCL_v4_multiple.json", bfcl_cases),
+        ("data_normal_atom_enum.json", acebench_cases),
+    ):
+        empty = [{"id": "a", "ground_truth": []}, {"id": "b", "ground_truth": {}}]
+        write(tmp_path, name, rows, [*empty, full])
+        (case,) = read(tmp_path / name, notes.append)
+        assert case.wants_call
+    assert ["2 题" in note and "答案是空的" in note for note in notes] == [True, True]
+
+
 def test_what_cannot_be_judged_is_passed_over_and_counted(tmp_path):
     row = {"id": "a", "question": [ASKED], "function": [FUNCTION]}
     rows = [row, row | {"id": "b", "function": []}, row, row | {"id": "c"}]
