@@ -28,9 +28,16 @@ def register(app: typer.Typer) -> None:
         bench: Annotated[
             Many, typer.Option(help="公开题库，写成 bfcl=路径 或 acebench=路径，可写多次。")
         ] = None,
-        mode: Annotated[str, typer.Option(help="方式，例如 emulated。")] = "emulated",
+        mode: Annotated[
+            str,
+            typer.Option(
+                help="方式：emulated、structured、structured-object、structured-prompt、native、"
+                "native-tolerant、naive、json-only、json-only-tolerant、trigger-xml、"
+                "trigger-xml-tolerant。"
+            ),
+        ] = "emulated",
         compare: Annotated[
-            str | None, typer.Option(help="几种方式在同样的用例上轮流跑，用逗号隔开。")
+            str | None, typer.Option(help="几种方式（同 --mode）在同样的用例上轮流跑，用逗号隔开。")
         ] = None,
         only: Annotated[str | None, typer.Option(help="只跑这些类别，用逗号隔开。")] = None,
         limit: Annotated[int | None, typer.Option(help="最多几题，各类别平均取。", min=1)] = None,

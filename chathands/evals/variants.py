@@ -290,6 +290,7 @@ VARIANTS: dict[str, Variant] = {
     )
 }
 """By name. The engine's modes first; `structured-object` and `-prompt` ask less of the upstream.
-`naive` is the first thing people write; `json-only` and `trigger-xml` are styles that
-public gateways use; `-tolerant` is the other side's prompt with our reading, and nothing asked
-again."""
+`native-tolerant` is what the upstream's own `tools` give when the reply is only read: our reading,
+without optional reviews and without asking again. `naive` is the first thing people write;
+`json-only` and `trigger-xml` are styles that public gateways use, with `-tolerant` their prompt
+with our reading."""
