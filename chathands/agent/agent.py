@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import Any
 
 from chathands.agent import fallback, memory, suspension
+from chathands.agent.cancelled import CancelledRuns
 from chathands.agent.events import (
     Declined,
     Finished,
@@ -25,7 +26,8 @@ from chathands.agent.loading import LoadedTools
 from chathands.agent.locks import KeyedLocks
 from chathands.agent.opening import Opening
 from chathands.agent.remembering import Memory
-from chathands.agent.run import Ended, Resumption, Run, Runner, account_of
+from chathands.agent.run import Ended, Resumption, Run, account_of
+from chathands.agent.runner import Runner
 from chathands.agent.scale import TokenScale
 from chathands.agent.trace import RunTrace
 from chathands.agent.verdict import NO_MODEL_NOTE, STATE_NOTE, verdict_of
@@ -39,7 +41,6 @@ from chathands.toolbox import (
     Approval,
     Batch,
     Caller,
-    Decision,
     Executor,
     Policy,
     Registry,
@@ -51,9 +52,6 @@ from chathands.upstreams.base import Upstream
 from chathands.upstreams.ways import mode_line, ways_of
 
 _log = logging.getLogger(__name__)
-
-CANCELLED_KEPT = 256
-"""Replies of cancelled runs that wait to be asked for."""
 
 GONE = "这个确认已经处理过，或者已经失效。"
 TOO_LATE = "这个确认已经过期，没有执行。"
@@ -89,33 +87,24 @@ class Agent:
         self._settings = settings
         self._policy = policy
         self._wall = wall
-        self._no_model: ChatHandsError | None = None
         self._ways = ways_of(settings)
         self._runner: Runner | None = None
-        self.model = ""
+        self._no_model = upstream if isinstance(upstream, ChatHandsError) else None
+        model = None if isinstance(upstream, ChatHandsError) else upstream
+        self.model = "" if model is None else model.name
         """The model's name; empty when there is none."""
-        self.local = False
+        self.local = model is not None and model.local
         """Whether it runs on this machine: one run at a time."""
-        model: Upstream | None = None
-        if isinstance(upstream, ChatHandsError):
-            self._no_model = upstream
-        else:
-            model = upstream
-            self.model, self.local = upstream.name, upstream.local
         scale = TokenScale()
         self._memory = Memory(store, settings, model, scale)
         if model is not None:
+            limit = self._memory.characters
             self._runner = Runner(
-                model,
-                executor,
-                settings,
-                self._ways,
-                scale=scale,
-                summary_characters=self._memory.characters,
+                model, executor, settings, self._ways, scale=scale, summary_characters=limit
             )
         self._opening = Opening(registry, self._memory, settings, policy, model, self._ways)
         self._locks = KeyedLocks()
-        self._cancelled: OrderedDict[str, tuple[str, bool]] = OrderedDict()
+        self._cancelled = CancelledRuns()
         self._waiting_traces: dict[str, RunTrace] = {}
 
     # --- the agent itself
@@ -184,21 +173,17 @@ class Agent:
             try:
                 run = await self._opening.begin(run_id, question, trace, on_event)
             except StoreError as error:
-                _log.error("run %s: the store failed", run_id, exc_info=error)
-                trace.note(STATE_NOTE, str(error))
-                reply = fallback.plain_reply(error.sentence, run_id)
-                self._record(trace, "failed", reply)
-                return Finished(reply, run_id, "failed", question.meta)
+                return self._failed(trace, run_id, error, question.meta)
             self._count(run, 1)
             return await self._carry(run)
 
     def cancelled_reply(self, run_id: str) -> str:
         """What a run that was cancelled had already caused, with its reference number."""
-        return self._cancelled.get(run_id, (fallback.cancelled([], [], run_id), False))[0]
+        return self._cancelled.reply(run_id)
 
     def changed_something(self, run_id: str) -> bool:
         """Whether a cancelled run had already caused something, or may have."""
-        return self._cancelled.get(run_id, ("", False))[1]
+        return self._cancelled.changed_something(run_id)
 
     async def forget(self, conversation_id: str) -> int:
         """Drop what is remembered of a conversation: the number of rounds. Raises StoreError.
@@ -211,15 +196,8 @@ class Agent:
 
     def pending(self, caller: Caller) -> list[Approval]:
         """What waits in the caller's group or private chat and is theirs to decide, by number."""
-        place, now = suspension.place_of(caller), self._wall()
-        mine = [
-            one.approval
-            for one in self.waiting()
-            if suspension.place_of(one.approval.caller) == place
-            and not one.approval.expired(now)
-            and may_decide(one.approval, caller, self._policy) is None
-        ]
-        return sorted(mine, key=lambda approval: approval.number)
+        approvals = [one.approval for one in self.waiting()]
+        return suspension.decidable(approvals, caller, self._policy, self._wall())
 
     def waiting(self) -> list[Suspended]:
         """All runs that wait for a person, expired ones and those from before a restart too.
@@ -291,7 +269,7 @@ class Agent:
         run = self._resumed(row, on_event)
         if isinstance(run, Finished):
             return run
-        resumption = self._resumption(suspension.from_row(row), run, approve, by)
+        resumption = suspension.resumption(row, run, approve, by, self._policy)
         run.emit(RunStarted(run.run_id, run.deadline.remaining()))
         try:
             async with self._locks.hold(run.question.conversation):
@@ -309,34 +287,7 @@ class Agent:
         try:
             return self._opening.resume(suspension.from_row(row), trace, on_event)
         except StoreError as error:
-            _log.error("run %s cannot go on", row.run_id, exc_info=error)
-            reply = fallback.plain_reply(error.sentence, row.run_id)
-            trace = trace or self._opening.lost_trace(row)
-            trace.note(STATE_NOTE, str(error))
-            self._record(trace, "failed", reply)
-            return Finished(reply, row.run_id, "failed")
-
-    def _resumption(
-        self, stored: suspension.StoredRun, run: Run, approve: bool, by: Caller | None
-    ) -> Resumption:
-        """What the decision means now that everything is looked at again."""
-        approval, generation = stored.approval, run.scope.generation
-        same = by is not None and suspension.same_person(by, approval.caller)
-        if by is None:
-            decision, denial = Decision("expired"), fallback.EXPIRED
-        elif not approve:
-            decision = Decision("no", by.user_id)
-            denial = fallback.ASKER_SAID_NO if same else fallback.PERSON_SAID_NO
-        else:
-            decision = Decision("yes", by.user_id)
-            asker = by if same else approval.caller
-            denial = suspension.obstacle(stored, asker, generation, self._policy)
-        note = f"{decision.by} {denial or ''}".strip()
-        run.trace.note("已确认" if approve else "没有确认", note)
-        if denial is None:
-            tool, spec = generation.tools[approval.call.name], generation.specs[approval.call.name]
-            run.deadline.grant(self._policy.timeout(spec, tool.timeout))
-        return Resumption(stored.remaining, approval.call_hash, decision, denial)
+            return self._failed(trace or self._opening.lost_trace(row), row.run_id, error)
 
     # --- the way of a run
 
@@ -405,9 +356,7 @@ class Agent:
         do it again.
         """
         reply = fallback.cancelled(run.scope.done, run.not_done(), run.run_id)
-        self._cancelled[run.run_id] = reply, run.changed_something
-        while len(self._cancelled) > CANCELLED_KEPT:
-            self._cancelled.popitem(last=False)
+        self._cancelled.add(run.run_id, reply, run.changed_something)
         for entry in run.cut_off():
             run.trace.note("被打断", f"{entry['name']}：{entry['status']}")
         self._record(run.trace, "cancelled", reply)
@@ -429,6 +378,16 @@ class Agent:
             # The person still gets the reply; only the next question will not know of it.
             _log.error("run %s will not be remembered", run.run_id, exc_info=error)
             run.trace.note(STATE_NOTE, str(error))
+
+    def _failed(
+        self, trace: RunTrace, run_id: str, error: StoreError, meta: Mapping[str, Any] | None = None
+    ) -> Finished:
+        """The reply of a run that the store let down before the model was asked."""
+        _log.error("run %s: the store failed", run_id, exc_info=error)
+        trace.note(STATE_NOTE, str(error))
+        reply = fallback.plain_reply(error.sentence, run_id)
+        self._record(trace, "failed", reply)
+        return Finished(reply, run_id, "failed", meta or {})
 
     def _count(self, run: Run, questions: int) -> None:
         caller = run.question.caller

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any, get_args
 
+from chathands.agent import fallback
 from chathands.agent.events import Question, Suspended
-from chathands.agent.run import NOT_THE_SAME, Run
+from chathands.agent.run import NOT_THE_SAME, Resumption, Run
 from chathands.agent.turns import Withdraw
 from chathands.conversation import Message, ToolCall, ToolSpec
 from chathands.errors import StoreError
 from chathands.store import SuspendedRow, codec
-from chathands.toolbox import Approval, Caller, Generation, Policy
+from chathands.toolbox import Approval, Caller, Decision, Generation, Policy, may_decide
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,44 @@ def suspended_of(row: SuspendedRow) -> Suspended:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StoreError(f"suspended run {row.run_id} cannot be read: {error!r}") from error
     return Suspended(approval, row.run_id, question.meta, question.text)
+
+
+def decidable(
+    approvals: Iterable[Approval], caller: Caller, policy: Policy, now: float
+) -> list[Approval]:
+    """Those that wait where the caller is and are theirs to decide, by number."""
+    place = place_of(caller)
+    mine = [
+        approval
+        for approval in approvals
+        if place_of(approval.caller) == place
+        and not approval.expired(now)
+        and may_decide(approval, caller, policy) is None
+    ]
+    return sorted(mine, key=lambda approval: approval.number)
+
+
+def resumption(
+    row: SuspendedRow, run: Run, approve: bool, by: Caller | None, policy: Policy
+) -> Resumption:
+    """What a decision means now that everything is looked at again; `by` is None when nobody
+    decided in time. A call that may run is granted its own time."""
+    stored = from_row(row)
+    approval, generation = stored.approval, run.scope.generation
+    same = by is not None and same_person(by, approval.caller)
+    if by is None:
+        decision, denial = Decision("expired"), fallback.EXPIRED
+    elif not approve:
+        decision = Decision("no", by.user_id)
+        denial = fallback.ASKER_SAID_NO if same else fallback.PERSON_SAID_NO
+    else:
+        decision = Decision("yes", by.user_id)
+        denial = obstacle(stored, by if same else approval.caller, generation, policy)
+    run.trace.note("已确认" if approve else "没有确认", f"{decision.by} {denial or ''}".strip())
+    if denial is None:
+        tool, spec = generation.tools[approval.call.name], generation.specs[approval.call.name]
+        run.deadline.grant(policy.timeout(spec, tool.timeout))
+    return Resumption(stored.remaining, approval.call_hash, decision, denial)
 
 
 def obstacle(
