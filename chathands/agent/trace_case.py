@@ -42,6 +42,7 @@ NO_REASON = "none"
 
 _REVIEW_REASONS = (
     *(Reason.REFUSAL, Reason.MISSED_CALL, Reason.UNGROUNDED, Reason.UNCONFIRMED),
+    *(Reason.FAR_FETCHED, Reason.INCOMPLETE),
     *(Reason.UNBACKED_CLAIM, Reason.UNBACKED_FIGURE),
 )
 Redact = Callable[[str], str]

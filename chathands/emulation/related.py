@@ -156,7 +156,7 @@ def _terms_of_tool(
     return _terms(name), _terms(name) | _terms(said), _terms(parameters)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def _terms(text: str) -> frozenset[str]:
     common = _common()
     out = set()

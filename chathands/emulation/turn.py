@@ -90,7 +90,9 @@ class Turn:
     more it lists what fits the question best, and the model can look for the rest; a small one goes
     to tools before worked examples, and never goes below rules, form and one tool. `reviews` are
     the optional reviews that are on; by default all but `ungrounded` under commit
-    `finish`, none under `stream`. `fence` is the run's random token around results.
+    `finish`, none under `stream`. With `far_fetched`, a question beside the tools is said to be so
+    as well. `max_corrections` does not count requests for calls that are missing (`incomplete`),
+    but with 0 there are none. `fence` is the run's random token around results.
 
     `mode` is how tools are offered; `enforcement` what `structured` asks of the upstream. Where
     the upstream refuses a request for that, begin another turn with less on the same messages:

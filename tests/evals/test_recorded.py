@@ -1,6 +1,6 @@
 """Real replies of the local model, read, reviewed and judged again without it.
 
-`chathands eval --limit 24 --compare emulated,naive --record tests/data/eval_recorded.jsonl` makes
+`chathands eval --only ID,… --compare emulated,naive --record tests/data/eval_recorded.jsonl` makes
 the file anew. Where today's code goes another way no reply is there; most cases must have one.
 """
 
