@@ -190,7 +190,8 @@ class Line(Protocol):
         ...
 
     async def muted(self, place: Place) -> float:
-        """Seconds the bot may still not speak there, as far as the other side says; else 0."""
+        """Seconds the bot may still not speak there, as far as the other side says; else 0.
+        Infinite: the whole group may not, until that is lifted."""
         ...
 
     async def fetch(self, place: Place, file: Attachment, *, limit: int, seconds: float) -> bytes:

@@ -7,6 +7,7 @@ is why the fields are read one by one and not through the adapter's models.
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -63,28 +64,32 @@ async def _mute(
 
 async def muted_seconds(place: Place) -> float:
     """How long the bot is still muted in that group, as far as the other side says; else 0.
+    Infinite where the whole group is.
 
     `shut_up_timestamp` is go-cqhttp's addition to get_group_member_info; NapCat, LLOneBot and
-    Lagrange have it too.
+    Lagrange have it too. `group_all_shut` (-1 when it is) is NapCat's to get_group_info.
     """
     bot = get_bots().get(place.bot_id)
     if bot is None or place.group_id is None:
         return 0.0
-    until = _number((await _myself(bot, place.group_id)).get("shut_up_timestamp"))
-    return max(0.0, until - time.time())
+    myself = await _myself(bot, place.group_id)
+    left = _number(myself.get("shut_up_timestamp")) - time.time()
+    if left > 0 or myself.get("role") in ("owner", "admin"):
+        return max(0.0, left)
+    group = await _looked_up(bot, "get_group_info", group_id=int(place.group_id))
+    return math.inf if group.get("group_all_shut") not in (None, False, 0, "0", "") else 0.0
 
 
 async def _myself(bot: BaseBot, group: str) -> dict[str, Any]:
+    about = {"group_id": int(group), "user_id": int(bot.self_id)}
+    return await _looked_up(bot, "get_group_member_info", **about)
+
+
+async def _looked_up(bot: BaseBot, api: str, **about: int) -> dict[str, Any]:
     try:
-        answer = await bot.call_api(
-            "get_group_member_info",
-            group_id=int(group),
-            user_id=int(bot.self_id),
-            no_cache=True,
-            _timeout=LOOKUP_SECONDS,
-        )
+        answer = await bot.call_api(api, **about, no_cache=True, _timeout=LOOKUP_SECONDS)
     except (ActionFailed, NetworkError, ApiNotAvailable, *BROKEN) as error:
-        logger.info(f"get_group_member_info failed, going on without: {error!r}")
+        logger.info(f"{api} failed, going on without: {error!r}")
         return {}
     return as_object(answer)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -118,8 +119,10 @@ class Replies:
         seconds = await self.line.muted(place)
         if seconds > 0 and place.group_id is not None:
             logger.warning(f"group {place.group_id}: muted for {seconds:.0f} s, waiting")
+            group = (place.platform, place.bot_id, place.group_id)
+            everybody = seconds == math.inf
             self._presence.note(
-                Silenced(place.platform, place.bot_id, place.group_id, seconds=seconds)
+                Silenced(*group, everybody=everybody, seconds=None if everybody else seconds)
             )
             self.retries.when_speaking(place)
         return self._presence.silent(place)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import time
 from typing import Any
 
 import pytest
 from nonebot.adapters.onebot.v11 import Adapter, Bot, NoticeEvent
 from nonebug import App
 
+from plugins.group_chat import onebot_v11_notices
+from plugins.group_chat.messages import Place
 from plugins.group_chat.notices import Allowed, Joined, Recalled, Removed, Silenced
 from plugins.group_chat.onebot_v11_notices import notice_of
 from tests.group_chat.events import BOT, GROUP
@@ -93,3 +97,28 @@ async def test_what_a_notice_means(app: App, said, expected):
 )
 async def test_a_muted_group_still_hears_its_admins(app: App, role, expected):
     assert await meant(app, EVERYBODY, role) == expected
+
+
+@pytest.mark.parametrize(
+    ("role", "until", "shut", "muted"),
+    [
+        ("member", 0, 0, 0.0),
+        ("member", 0, -1, math.inf),
+        ("member", 0, None, 0.0),  # not every implementation says
+        ("admin", 0, -1, 0.0),
+        ("member", time.time() + 3600, -1, pytest.approx(3600, abs=600)),
+    ],
+)
+async def test_after_a_refused_send_the_group_is_asked_about_its_mute(
+    monkeypatch, role, until, shut, muted
+):
+    class Member:
+        self_id = "10000"
+
+        async def call_api(self, api: str, **_: object) -> dict[str, object]:
+            if api == "get_group_info":
+                return {} if shut is None else {"group_all_shut": shut}
+            return {"role": role, "shut_up_timestamp": until}
+
+    monkeypatch.setattr(onebot_v11_notices, "get_bots", lambda: {"10000": Member()})
+    assert await onebot_v11_notices.muted_seconds(Place("qq", "10000", "700", "1")) == muted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import pytest
 
@@ -148,16 +149,17 @@ async def test_removed_everything_ends_and_nothing_is_owed(tmp_path):
         assert chat.line.texts[-1] == "好。"
 
 
+@pytest.mark.parametrize("everybody", [False, True], ids=["the bot", "everybody"])
 @virtual
-async def test_a_refused_send_asks_whether_the_bot_is_muted_and_waits(tmp_path):
+async def test_a_refused_send_asks_whether_the_bot_is_muted_and_waits(tmp_path, everybody):
     async with chatting(tmp_path, ["好。"]) as chat:
-        chat.line.mute_seconds = 600
+        chat.line.mute_seconds = math.inf if everybody else 600
         chat.line.fates = [Fate.REFUSED] * 2
         await chat.says("Q1")
         sent = len(chat.line.sent)
         await chat.says("Q2")
         assert len(chat.line.sent) == sent
-        await chat.notice(Allowed(*HERE))
+        await chat.notice(Allowed(*HERE, everybody=everybody))
         texts = await chat.line.so_many(sent + 1)
         assert texts[-1] == "好。"
 
