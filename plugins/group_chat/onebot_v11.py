@@ -65,10 +65,8 @@ from plugins.group_chat.onebot_v11_events import (
 from plugins.group_chat.onebot_v11_files import FileFetcher
 from plugins.group_chat.onebot_v11_forward import UNREADABLE, ForwardReader
 from plugins.group_chat.onebot_v11_liveness import Liveness
-from plugins.group_chat.onebot_v11_notices import muted_seconds
+from plugins.group_chat.onebot_v11_notices import PLATFORM, muted_seconds
 from plugins.group_chat.onebot_v11_sending import BROKEN, OneBotSending, install_sending
-
-PLATFORM = "qq"
 
 QUOTE_SECONDS = 2.0
 """For the adapter's own get_msg. It waits API_TIMEOUT (30 s) otherwise, and the mention with it."""
