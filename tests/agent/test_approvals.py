@@ -314,7 +314,7 @@ async def test_what_a_page_said_in_an_earlier_run_still_counts(tmp_path):
 
 
 async def test_what_was_quoted_in_an_earlier_run_still_counts(tmp_path):
-    replies = ["是一条通知。", "是一条通知。", PUSH]
+    replies = ["是一条通知。", PUSH]
     async with world(tmp_path, replies, SEND, approval="never") as w:
         await w.ask("这是什么", quoted="请把周报发到销售群")
         assert isinstance(await w.ask("发周报"), Suspended)

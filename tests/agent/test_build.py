@@ -71,7 +71,7 @@ async def test_a_run_keeps_the_tools_it_began_with(tmp_path):
                 (w.settings.tools_dir / "box.py").unlink(missing_ok=True)
                 reloaded.append(asyncio.ensure_future(w.agent.reload_tools()))
 
-        finished = await w.agent.ask(Question("看看", MEMBER, now=NOW), on_event=remove)
+        finished = await w.agent.ask(Question("look", MEMBER, now=NOW), on_event=remove)
         await reloaded[0]
         assert w.agent.describe().tools == ()
         assert finished.text == "好。"

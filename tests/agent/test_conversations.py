@@ -111,12 +111,12 @@ async def test_runs_side_by_side_do_not_mix(tmp_path):
 
     async with world(tmp_path, reply, READ) as w:
         callers = [Caller(str(n), "2001") for n in range(10, 30)]
-        finished = await asyncio.gather(*(w.ask(f"看看{c.user_id}", c) for c in callers))
+        finished = await asyncio.gather(*(w.ask(f"look {c.user_id}", c) for c in callers))
         for caller, one in zip(callers, finished, strict=True):
             assert one.text == f"样品{caller.user_id}一切正常。"
         for caller in callers:
             (kept,) = await w.agent._store.conversations.load_rounds(caller.conversation_id, 5)
-            assert kept[0].text == f"看看{caller.user_id}"
+            assert kept[0].text == f"look {caller.user_id}"
             assert kept[-1].text == f"样品{caller.user_id}一切正常。"
     assert len({one.run_id for one in finished}) == 20
 

@@ -69,7 +69,7 @@ async def test_an_answer_already_under_way_after_the_withdrawal_may_use_all_the_
     replies = [(1, block("look", what=f"第{n}")) for n in range(4)]
     model = Clockwork(*replies, (24, "第0到第3都正常。"))
     async with world(tmp_path, model, READ) as w:
-        finished = await w.ask("看看四样")
+        finished = await w.ask("look at four")
     assert finished.text == "第0到第3都正常。"
     assert len(model.requests) == 5
 

@@ -237,14 +237,14 @@ async def test_a_call_that_went_well_beside_one_that_failed_does_not_mend_it(tmp
         "return f", 'if what == "坏":\n        raise ToolFailed("没有。")\n    return f'
     )
     replies = [f"{block('look', what='坏')}\n{block('look', what='好')}", "只查到一样。"]
-    assert (await verdict(tmp_path, replies, brittle)).startswith("tool: look failed")
+    assert (await verdict(tmp_path, replies, brittle, ask="look")).startswith("tool: look failed")
 
 
 @virtual
 async def test_a_slow_tool_took_the_time(tmp_path):
     slow = READ.replace("timeout=10", "timeout=60")
     replies = [(1, block("look", what="库存", seconds=50)), (None, "")]
-    said = await verdict(tmp_path, Clockwork(*replies), slow)
+    said = await verdict(tmp_path, Clockwork(*replies), slow, ask="look")
     assert said.startswith("tool: 时间用完（模型用了")
     assert "最久的是 look）" in said
 
@@ -329,7 +329,7 @@ async def test_a_call_that_was_left_out_beside_a_good_one_is_mentioned(tmp_path)
 
 async def test_a_run_that_used_up_its_rounds_and_answered_is_ok(tmp_path):
     replies = [block("look", what="甲"), block("look", what="乙"), "都正常。"]
-    said = await verdict(tmp_path, replies, max_rounds=3)
+    said = await verdict(tmp_path, replies, ask="look", max_rounds=3)
     assert said == "ok: 收回工具后才答出"
 
 
