@@ -11,7 +11,6 @@ from nonebug import NONEBOT_INIT_KWARGS, NONEBOT_START_LIFESPAN
 hypothesis.settings.register_profile(
     "fixed",
     derandomize=True,
-    max_examples=60,  # the suite has three minutes; longer runs are the fuzzer's
     deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
