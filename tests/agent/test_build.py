@@ -167,7 +167,7 @@ async def test_requests_of_tools_pass_the_proxy_by_for_this_machine_and_log_no_q
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="httpx")
     async with LoopbackServer(lambda _: Response(body=b"here")) as server:
         address = f"{server.url}/robot/send?access_token=abc123"
         async with world(tmp_path, [block("fetch", url=address), "好。"], FETCH) as w:

@@ -101,6 +101,7 @@ class LoopbackServer:
         task = asyncio.ensure_future(self._serve(reader, writer))
         self._connections.add(task)
         task.add_done_callback(self._connections.discard)
+        task.add_done_callback(lambda _: writer.close())  # cancelled before it began, it could not
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

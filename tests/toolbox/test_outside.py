@@ -27,6 +27,14 @@ class Server:
         return self.origin + path
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await self.answer(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass  # a client that is refused hangs up at once
+        finally:
+            writer.close()
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         path = head.split()[1].decode()
         self.asked.append(path)
@@ -34,7 +42,6 @@ class Server:
             await reader.read()
         writer.write(self.pages.get(path, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"))
         await writer.drain()
-        writer.close()
 
 
 @pytest.fixture
