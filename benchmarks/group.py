@@ -37,6 +37,9 @@ CPU_MS, ADDED_MS, IDLE_MS, FAIR, SLOPE_KB = 20.0, 80.0, 10.0, 2, 2.0
 CONCURRENCY = 16
 """The gate's default: so many of a burst begin at once, in whatever order they came."""
 
+QUIET_CPU = 0.05
+"""CPU seconds in two seconds: a bot that only waits takes less, pings and watchers included."""
+
 TOOL = '''
 from typing import Annotated
 from pydantic import Field
@@ -248,9 +251,20 @@ class Bench:
         self.model.seconds = self.model.tools = 0.0
         warm = max(200, conversations // 10)
         await self._conversations(warm, rate)
+        await self._quiet()
         before = self.rss()
         await self._conversations(conversations, rate)
+        await self._quiet()
         return (self.rss() - before) / conversations
+
+    async def _quiet(self) -> None:
+        """Wait until what goes on behind the replies (traces, summaries) has ended."""
+        async with asyncio.timeout(300):
+            while True:
+                before = self.cpu()
+                await asyncio.sleep(2)
+                if self.cpu() - before < QUIET_CPU:
+                    return
 
     async def _conversations(self, count: int, rate: float) -> None:
         tokens = self.tokens(count)
