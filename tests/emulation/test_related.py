@@ -267,3 +267,19 @@ def test_no_request_takes_long(piece):
     for value in (deep, [f"A{n}" for n in range(3000)], question):
         far_fetched(call(WINE, dish=value), [WINE], conversation)
     assert time.process_time() - began < 1.5
+
+
+@pytest.mark.parametrize(
+    ("request_", "doubted"), [("12 月一共卖了多少件？", False), ("讲个笑话", True)]
+)
+def test_columns_of_the_table_that_the_question_names_are_nobody_s_invention(request_, doubted):
+    text = {"type": "array", "items": {"type": "string"}}
+    properties = {"file_path": {"type": "string"}, "columns": text, "group_by": text}
+    table = ToolSpec(
+        name="aggregate_excel_data",
+        description="对表格的列求和、平均、排名。",
+        parameters={"type": "object", "properties": properties},
+    )
+    arguments = {"file_path": "sales/2024/12.xlsx", "columns": ["数量"], "group_by": ["日期"]}
+    call = ToolCall("c1", table.name, arguments)
+    assert (far_fetched(call, [table], [Message.user(request_)]) is not None) is doubted
