@@ -8,15 +8,26 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from chathands.errors import StoreError
-from chathands.store import conversations, places, suspended, traces, usage
+from chathands.store import (
+    conversations,
+    idempotency,
+    places,
+    suspended,
+    tickets,
+    traces,
+    usage,
+)
 from chathands.store.conversations import Conversations as Conversations
 from chathands.store.conversations import Round as Round
 from chathands.store.conversations import Summary as Summary
 from chathands.store.db import Database
+from chathands.store.idempotency import IdempotencyKeys as IdempotencyKeys
 from chathands.store.places import EVERYWHERE as EVERYWHERE
 from chathands.store.places import Places as Places
 from chathands.store.suspended import SuspendedRow as SuspendedRow
 from chathands.store.suspended import SuspendedRuns as SuspendedRuns
+from chathands.store.tickets import TicketRow as TicketRow
+from chathands.store.tickets import Tickets as Tickets
 from chathands.store.traces import Redact
 from chathands.store.traces import TraceLine as TraceLine
 from chathands.store.traces import Traces as Traces
@@ -26,12 +37,15 @@ from chathands.store.usage import Used as Used
 __all__ = [
     "EVERYWHERE",
     "Conversations",
+    "IdempotencyKeys",
     "Places",
     "Round",
     "Store",
     "Summary",
     "SuspendedRow",
     "SuspendedRuns",
+    "TicketRow",
+    "Tickets",
     "TraceLine",
     "Traces",
     "UsageCounts",
@@ -48,6 +62,7 @@ _STATE_MIGRATIONS = (
     (*conversations.SCHEMA, *suspended.SCHEMA),
     suspended.NUMBERS_SCHEMA,
     (*conversations.SUMMARY_SCHEMA, *places.SCHEMA, *usage.SCHEMA),
+    (*tickets.SCHEMA, *idempotency.SCHEMA),
 )
 _TRACE_MIGRATIONS = (traces.SCHEMA,)
 
@@ -63,6 +78,8 @@ class Store:
         self.places = Places(state)
         self.usage = UsageCounts(state)
         self.suspended = SuspendedRuns(state)
+        self.tickets = Tickets(state)
+        self.idempotency = IdempotencyKeys(state)
         self.traces = traces
 
     async def aclose(self) -> None:
