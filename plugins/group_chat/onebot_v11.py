@@ -14,17 +14,8 @@ from typing import Any
 from nonebot import get_bots
 from nonebot.adapters import Bot as BaseBot
 from nonebot.adapters import Event as BaseEvent
-from nonebot.adapters.onebot.v11 import (
-    ActionFailed,
-    Adapter,
-    ApiNotAvailable,
-    Bot,
-    MessageEvent,
-    NetworkError,
-    PrivateMessageEvent,
-)
+from nonebot.adapters.onebot.v11 import Adapter, Bot, MessageEvent, PrivateMessageEvent
 from nonebot.adapters.onebot.v11.event import Sender
-from nonebot.log import logger
 
 from chathands.errors import ToolFailed
 from chathands.settings import GroupSettings
@@ -45,6 +36,7 @@ from plugins.group_chat.messages import (
     Quoted,
     Sent,
 )
+from plugins.group_chat.onebot_v11_calls import asking, look_up
 from plugins.group_chat.onebot_v11_connecting import connection_lines as connection_lines
 from plugins.group_chat.onebot_v11_events import (
     TolerantGroupMessage,
@@ -66,12 +58,10 @@ from plugins.group_chat.onebot_v11_files import FileFetcher
 from plugins.group_chat.onebot_v11_forward import UNREADABLE, ForwardReader
 from plugins.group_chat.onebot_v11_liveness import Liveness
 from plugins.group_chat.onebot_v11_notices import PLATFORM, muted_seconds
-from plugins.group_chat.onebot_v11_sending import BROKEN, OneBotSending, install_sending
+from plugins.group_chat.onebot_v11_sending import OneBotSending, install_sending
 
 QUOTE_SECONDS = 2.0
 """For the adapter's own get_msg. It waits API_TIMEOUT (30 s) otherwise, and the mention with it."""
-LOOKUP_SECONDS = 1.0
-"""For our own look-ups (quote again, names, role): with the above a mention waits 3 s at most."""
 MAX_NAMES = 5
 """Mentioned members whose names are looked up; the rest keep their numbers."""
 _ROLES = ("owner", "admin", "member")
@@ -213,9 +203,7 @@ class OneBotLine:
         if not isinstance(bot, Bot):
             raise ToolFailed("现在没有连上 QQ")
 
-        async def ask(api: str, **data: Any) -> dict[str, Any]:
-            return await self._ask(bot, api, seconds, **data)
-
+        ask = asking(bot, seconds)
         return await self._files.fetch(ask, place, file, limit=limit, seconds=seconds)
 
     async def open_forwarded(
@@ -225,11 +213,7 @@ class OneBotLine:
         bot = get_bots().get(place.bot_id)
         if not isinstance(bot, Bot):
             return replace(forwarded, text=UNREADABLE)
-
-        async def ask(api: str, **data: Any) -> dict[str, Any]:
-            return await self._ask(bot, api, seconds, **data)
-
-        return await ForwardReader(ask, place.bot_id).read(forwarded, seconds)
+        return await ForwardReader(asking(bot, seconds), place.bot_id).read(forwarded, seconds)
 
     def _place(self, bot: Bot, event: MessageEvent) -> Place:
         group_id = getattr(event, "group_id", None)
@@ -270,7 +254,7 @@ class OneBotLine:
         elif quote_id == "0":  # Lagrange's number for what it does not know
             return Quoted(quote_id)
         else:  # the adapter's get_msg failed, or it could not read the answer
-            found = await self._ask(bot, "get_msg", message_id=_id(quote_id))
+            found = await look_up(bot, "get_msg", message_id=_id(quote_id))
             if not found.get("message"):
                 return Quoted(quote_id, by_bot=ours)
             whole = mended(found)
@@ -311,7 +295,7 @@ class OneBotLine:
         known = self._names.get(key)
         if known is not None and now - known[1] < NAME_SECONDS:
             return known[0]
-        member = await self._ask(bot, "get_group_member_info", group_id=group_id, user_id=int(qq))
+        member = await look_up(bot, "get_group_member_info", group_id=group_id, user_id=int(qq))
         name = clean_name(member.get("card")) or clean_name(member.get("nickname"))
         if name:
             self._names[key] = (name, now)
@@ -339,7 +323,7 @@ class OneBotLine:
         key, clock = (bot.self_id, group_id, user_id), asyncio.get_running_loop().time
         role, until = self._roles.get(key, ("", 0.0))
         if until <= clock():
-            member = await self._ask(
+            member = await look_up(
                 bot,
                 "get_group_member_info",
                 group_id=group_id,
@@ -353,17 +337,6 @@ class OneBotLine:
                 if len(self._roles) > 2048:
                     self._roles.popitem(last=False)
         return role
-
-    async def _ask(
-        self, bot: Bot, api: str, seconds: float = LOOKUP_SECONDS, /, **data: Any
-    ) -> dict[str, Any]:
-        """A look-up that may fail: then it is an empty object."""
-        try:
-            answer = await bot.call_api(api, **data, _timeout=seconds)
-        except (ActionFailed, NetworkError, ApiNotAvailable, *BROKEN) as error:
-            logger.info(f"{api} failed, going on without: {error!r}")
-            return {}
-        return as_object(answer)
 
     # -- out
 

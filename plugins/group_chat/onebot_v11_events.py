@@ -61,7 +61,7 @@ def mended(values: Any) -> Any:
         return values
     whole = dict(values)
     for name in ("time", "font", "message_id", "self_id"):
-        whole[name] = _number(values.get(name))
+        whole[name] = as_number(values.get(name))
     whole["sub_type"] = str(values.get("sub_type") or "normal")
     raw = values.get("raw_message")
     whole["raw_message"] = raw if isinstance(raw, str) else ""
@@ -72,9 +72,9 @@ def mended(values: Any) -> Any:
         if (value := sender.get(name)) is None:
             continue
         wants_number = field.annotation == int | None
-        sender[name] = _number(value) if wants_number else str(value)
+        sender[name] = as_number(value) if wants_number else str(value)
     whole["sender"] = sender
-    if not _number(values.get("user_id")) and sender.get("user_id"):
+    if not as_number(values.get("user_id")) and sender.get("user_id"):
         whole["user_id"] = sender["user_id"]
     if (anonymous := values.get("anonymous")) and not _is_anonymous(anonymous):
         whole["anonymous"] = None
@@ -109,7 +109,8 @@ def _segment(kind: str, data: dict[str, Any]) -> dict[str, Any]:
     return {"type": kind, "data": data}
 
 
-def _number(value: Any) -> int:
+def as_number(value: Any) -> int:
+    """A whole number however it is typed; 0 for what is none, or has no end."""
     try:
         return int(value)
     except (TypeError, ValueError, OverflowError):
@@ -122,6 +123,7 @@ def _number(value: Any) -> int:
 
 
 def as_object(value: Any) -> dict[str, Any]:
+    """A copy of the object; an empty one for what is none."""
     return dict(value) if isinstance(value, dict) else {}
 
 
@@ -139,7 +141,7 @@ class TolerantPrivateMessage(PrivateMessageEvent):
 
 def seconds_of(value: Any) -> float | None:
     """A time as wall-clock seconds; some give milliseconds, some nothing."""
-    number = _number(value)
+    number = as_number(value)
     if number <= 0:
         return None
     return number / 1000 if number > 10**11 else float(number)
@@ -275,7 +277,7 @@ def _whole_name(name: str) -> str:
 
 
 def _size(data: dict[str, Any]) -> int | None:
-    size = _number(data.get("file_size") or data.get("size"))
+    size = as_number(data.get("file_size") or data.get("size"))
     return size if size > 0 else None
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -20,6 +20,7 @@ from chathands.errors import ToolDenied, ToolError, ToolFailed
 from chathands.toolbox.descend import NotBelow, open_below
 from chathands.toolbox.outside import download
 from plugins.group_chat.messages import Attachment, Place
+from plugins.group_chat.onebot_v11_calls import Ask
 from plugins.group_chat.onebot_v11_events import as_object
 
 INLINE_BYTES = 8 * 2**20
@@ -31,8 +32,6 @@ PATH_ONLY = (
     "QQ 那边只给出了它自己机器上的路径，请管理员在那边打开 base64，"
     "或者设置 CHATHANDS__GROUP__FILE_DIRS"
 )
-
-Ask = Callable[..., Awaitable[dict[str, Any]]]
 
 
 class FileFetcher:

@@ -14,7 +14,7 @@ Node shapes, from the sources of the implementations:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from nonebot.adapters.onebot.v11 import Message
 
 from plugins.group_chat.hearing_text import clean_name
 from plugins.group_chat.messages import Attachment, Forwarded
+from plugins.group_chat.onebot_v11_calls import Ask
 from plugins.group_chat.onebot_v11_events import (
     as_object,
     attachments_of,
@@ -41,14 +42,12 @@ NODE_CHARACTERS = 800
 CALLS = 8
 """Requests for one log: each nested one may cost another."""
 FILES = 5
+"""Of one log; more are not fetched for one question either."""
 
 UNREADABLE = "（转发的聊天记录打不开，可能已经过期，请把内容复制出来或截图）"
 TOO_DEEP = "（里层的聊天记录没有展开：套得太深）"
 INNER_UNREADABLE = "（里层的聊天记录打不开）"
 EMPTY = "（转发的聊天记录里没有内容）"
-
-Ask = Callable[..., Awaitable[dict[str, Any]]]
-"""Calls an API; an empty object when that fails."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,13 @@ from typing import Any
 from nonebot import get_bots
 from nonebot.adapters import Bot as BaseBot
 from nonebot.adapters import Event as BaseEvent
-from nonebot.adapters.onebot.v11 import ActionFailed, ApiNotAvailable, Bot, NetworkError
+from nonebot.adapters.onebot.v11 import ActionFailed, Bot
 from nonebot.log import logger
 from nonebot.message import event_preprocessor
 
 from chathands.settings import GroupSettings
 from plugins.group_chat.messages import Place
-from plugins.group_chat.onebot_v11_sending import BROKEN
+from plugins.group_chat.onebot_v11_calls import FAILURES, NO_ANSWER
 
 QUIET_SECONDS = 1.0
 """After its last answer a peer is taken to be there for so long. Asking costs a round trip, 1 to
@@ -98,7 +98,7 @@ class Liveness:
             )
         except ActionFailed:
             return True  # it does not know the question, but it is there
-        except (TimeoutError, NetworkError, ApiNotAvailable, *BROKEN) as error:
+        except (TimeoutError, *NO_ANSWER) as error:
             since = self._doubted.setdefault(bot_id, began)
             logger.warning(f"bot {bot_id} does not answer, holding messages back: {error!r}")
             if monotonic() - since < self.doubt_seconds or bot_id not in get_bots():
@@ -114,7 +114,7 @@ class Liveness:
         """
 
         async def of(bot: BaseBot) -> None:
-            with suppress(ActionFailed, NetworkError, ApiNotAvailable, *BROKEN):
+            with suppress(*FAILURES):
                 await bot.call_api("get_status", _timeout=seconds)
             if events := _being_handled(bot):
                 await asyncio.wait(events)
@@ -140,7 +140,7 @@ class Liveness:
                 emoji_id=HEARD_EMOJI,
                 _timeout=PROBE_SECONDS,
             )
-        except (ActionFailed, NetworkError, ApiNotAvailable, *BROKEN) as error:
+        except FAILURES as error:
             logger.info(f"no reaction: {error!r}")
             if isinstance(error, ActionFailed):  # go-cqhttp and Lagrange do not know it
                 self._no_reactions.add(place.bot_id)

@@ -13,23 +13,14 @@ from typing import Any
 
 from nonebot import get_bots
 from nonebot.adapters import Bot as BaseBot
-from nonebot.adapters.onebot.v11 import (
-    ActionFailed,
-    ApiNotAvailable,
-    Bot,
-    NetworkError,
-    NoticeEvent,
-)
-from nonebot.log import logger
+from nonebot.adapters.onebot.v11 import Bot, NoticeEvent
 
 from plugins.group_chat.messages import Place
 from plugins.group_chat.notices import Allowed, Joined, Notice, Recalled, Removed, Silenced
-from plugins.group_chat.onebot_v11_events import as_object
-from plugins.group_chat.onebot_v11_sending import BROKEN
+from plugins.group_chat.onebot_v11_calls import look_up
+from plugins.group_chat.onebot_v11_events import as_number
 
 PLATFORM = "qq"
-LOOKUP_SECONDS = 1.0
-"""For asking what the bot is in a group."""
 
 
 async def notice_of(bot: Bot, event: NoticeEvent) -> Notice | None:
@@ -52,7 +43,7 @@ async def notice_of(bot: Bot, event: NoticeEvent) -> Notice | None:
 async def _mute(
     bot: Bot, group: str, everybody: bool, sub_type: str, duration: Any
 ) -> Silenced | Allowed | None:
-    seconds = _number(duration)
+    seconds = max(0, as_number(duration))  # a whole group's is -1
     if sub_type == "lift_ban" or (not sub_type and seconds == 0):
         return Allowed(PLATFORM, bot.self_id, group, everybody=everybody)
     if not everybody:
@@ -73,25 +64,17 @@ async def muted_seconds(place: Place) -> float:
     if bot is None or place.group_id is None:
         return 0.0
     myself = await _myself(bot, place.group_id)
-    left = _number(myself.get("shut_up_timestamp")) - time.time()
+    left = as_number(myself.get("shut_up_timestamp")) - time.time()
     if left > 0 or myself.get("role") in ("owner", "admin"):
         return max(0.0, left)
-    group = await _looked_up(bot, "get_group_info", group_id=int(place.group_id))
+    about = {"group_id": int(place.group_id), "no_cache": True}
+    group = await look_up(bot, "get_group_info", **about)
     return math.inf if group.get("group_all_shut") not in (None, False, 0, "0", "") else 0.0
 
 
 async def _myself(bot: BaseBot, group: str) -> dict[str, Any]:
-    about = {"group_id": int(group), "user_id": int(bot.self_id)}
-    return await _looked_up(bot, "get_group_member_info", **about)
-
-
-async def _looked_up(bot: BaseBot, api: str, **about: int) -> dict[str, Any]:
-    try:
-        answer = await bot.call_api(api, **about, no_cache=True, _timeout=LOOKUP_SECONDS)
-    except (ActionFailed, NetworkError, ApiNotAvailable, *BROKEN) as error:
-        logger.info(f"{api} failed, going on without: {error!r}")
-        return {}
-    return as_object(answer)
+    about = {"group_id": int(group), "user_id": int(bot.self_id), "no_cache": True}
+    return await look_up(bot, "get_group_member_info", **about)
 
 
 def _id(value: Any) -> str:
@@ -99,11 +82,3 @@ def _id(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | str):
         return ""
     return str(value).strip()
-
-
-def _number(value: Any) -> float:
-    """Seconds; 0 for what is no number. A whole group's -1 counts as none as well."""
-    try:
-        return max(0.0, float(value))
-    except (TypeError, ValueError):
-        return 0.0

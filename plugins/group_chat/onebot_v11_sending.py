@@ -25,24 +25,16 @@ from nonebot.adapters.onebot.v11 import (
     NetworkError,
 )
 from nonebot.adapters.onebot.v11 import adapter as adapter_module
-from nonebot.exception import WebSocketClosed
 from nonebot.log import logger
-from starlette.websockets import WebSocketDisconnect
 
 from plugins.group_chat.messages import Fate, Outgoing, Place, Sent
+from plugins.group_chat.onebot_v11_calls import BROKEN, FAILURES, LOOKUP_SECONDS, NO_ANSWER
 from plugins.group_chat.onebot_v11_events import as_object
 
 RECONNECT_CHECK = 0.1
 """Between two looks for a bot that is away: a hook would need NoneBot's lifespan to be running."""
-LOOKUP_SECONDS = 1.0
-"""For asking what the other side is, or whether it knows a message."""
 UPLOAD_BYTES_PER_SECOND = 256_000
 """What NapCat itself expects when it decides how long to wait for its own upload."""
-
-BROKEN = (WebSocketClosed, WebSocketDisconnect, OSError, RuntimeError)
-"""What a socket that is already closed raises when a frame is handed to it: nothing has left."""
-
-_FAILURES = (ActionFailed, NetworkError, ApiNotAvailable, *BROKEN)
 
 _READS_PATHS = ("lagrange", "cqhttp", "gocq")
 """Implementations whose file upload takes a path of their own machine and nothing else."""
@@ -106,7 +98,7 @@ class OneBotSending:
             answer = await bot.call_api(
                 api, **_target(message.place, api), **content, _timeout=seconds
             )
-        except _FAILURES as error:
+        except FAILURES as error:
             sent = _failure(bot, error)
             if sent.fate is Fate.UNKNOWN and await self._unquotable(bot, error, message.quote):
                 return Sent(Fate.REFUSED, detail=sent.detail)
@@ -145,7 +137,7 @@ class OneBotSending:
             await bot.call_api("get_msg", message_id=int(quote), _timeout=LOOKUP_SECONDS)
         except ActionFailed:
             return True
-        except (NetworkError, ApiNotAvailable, *BROKEN):
+        except NO_ANSWER:
             return False
         return False
 
@@ -179,7 +171,7 @@ class OneBotSending:
         if bot.self_id not in self._peers:
             try:
                 answer = await bot.call_api("get_version_info", _timeout=LOOKUP_SECONDS)
-            except _FAILURES as error:
+            except FAILURES as error:
                 logger.info(f"get_version_info failed: {error!r}")
                 return ""  # asked again for the next file
             self._peers[bot.self_id] = str(as_object(answer).get("app_name") or "").lower()
@@ -207,7 +199,7 @@ async def _upload(bot: BaseBot, place: Place, name: str, file: str, seconds: flo
     api = "upload_private_file" if place.private else "upload_group_file"
     try:
         await bot.call_api(api, **_target(place, api), file=file, name=name, _timeout=seconds)
-    except _FAILURES as error:
+    except FAILURES as error:
         return _failure(bot, error)
     return Sent(Fate.SENT)
 
