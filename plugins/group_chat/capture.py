@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from chathands.settings import GroupSettings
 from chathands.toolbox.context import Caller
+from plugins.group_chat.bounded import Bounded
+from plugins.group_chat.command_words import command_in
 from plugins.group_chat.messages import Attachment, Forwarded, Incoming, Place
+from plugins.group_chat.speech import file_size
 
-APPROVE, DENY, STOP = "确认", "取消", "停"
+APPROVE, DENY = "确认", "取消"
 """The words people are told. They never queue."""
 
 THIS = "请看我引用的这条消息，按里面的内容回答或处理。"
@@ -21,10 +23,12 @@ THESE = "请看我发来的内容，按里面的内容回答或处理。"
 """So does a mention without words beside a file."""
 QUOTE_UNREADABLE = "引用的那条消息读取不到，请把内容直接发给我。"
 
+SEEN_KEPT = 4096
+"""Mentions that are remembered; a minute of sixty busy groups, and older ones are stale anyway."""
+
 _DECISION = re.compile(
     rf"(?P<word>{APPROVE}|{DENY})\s*(?:[#＃第]?\s*(?P<number>\d{{1,6}})\s*[号条]?)?[\s。.！!~～]*"
 )
-_STOP = re.compile(rf"(?:{STOP}|{STOP}止|{STOP}下|{STOP}一下)[\s。.！!~～]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,9 @@ def decision_in(text: str) -> Decision | None:
 
 
 def is_stop(text: str) -> bool:
-    return _STOP.fullmatch(text.strip()) is not None
+    """Whether the whole message is 停, in one of its spellings."""
+    command = command_in(text)
+    return command is not None and command.name == "stop"
 
 
 def question_text(incoming: Incoming) -> str | None:
@@ -100,17 +106,13 @@ def _file_lines(files: Iterable[Attachment], whose: str = "") -> list[str]:
         said = whose or ("我之前发的" if file.sent_at else "我发的")
         named = f" {file.name}" if file.name else ""
         if file.path is not None:
-            size = f"，{_size(file.size)}" if file.size else ""
+            size = f"，{file_size(file.size)}" if file.size else ""
             lines.append(f"（{said}{what}：{file.path}{size}）")
         elif file.problem:
             lines.append(f"（{said}{what}{named} 没有取到：{file.problem}）")
         elif file.sent_at:
             lines.append(f"（{said}{what}{named}）")
     return lines
-
-
-def _size(size: int) -> str:
-    return f"{size / 2**20:.1f} MB" if size >= 2**20 else f"{max(1, round(size / 1024))} KB"
 
 
 def conversation_id(incoming: Incoming, settings: GroupSettings) -> str:
@@ -152,17 +154,15 @@ def place_of(caller: Caller) -> Place | None:
 class Seen:
     """Messages already heard: some implementations report one twice after a reconnect."""
 
-    def __init__(self, size: int = 4096) -> None:
-        self._ids: OrderedDict[tuple[str, str], None] = OrderedDict()
-        self._size = size
+    def __init__(self, size: int = SEEN_KEPT) -> None:
+        self._ids: Bounded[tuple[str, str], None] = Bounded(size)
 
-    def first_time(self, bot_id: str, message_id: str) -> bool:
+    def first_time(self, chat: str, message_id: str) -> bool:
+        """Whether that message was not heard before in that chat."""
         if not message_id or message_id == "0":
             return True  # no id, nothing to compare
-        key = (bot_id, message_id)
+        key = (chat, message_id)
         if key in self._ids:
             return False
         self._ids[key] = None
-        if len(self._ids) > self._size:
-            self._ids.popitem(last=False)
         return True

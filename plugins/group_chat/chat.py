@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from chathands.store.outbox import Outbox
 from plugins.group_chat import capture
 from plugins.group_chat.accepted import Accepted, Debt, account_of
 from plugins.group_chat.approvals import Waiting
+from plugins.group_chat.bounded import Bounded
 from plugins.group_chat.commands import Commands
 from plugins.group_chat.decisions import Decisions
 from plugins.group_chat.hearing import Hearing
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["GREETING", "NOTHING_TO_STOP", "RESTARTING_EARLY", "STOPPED_EARLY", "GroupChat"]
 
 GREETING = "我在。请在 @我 的同时写下要做的事，例如：@我 杭州明天天气怎么样？"
-BUSY = "前面还有 {waiting} 条在等，请等它们答完再问。"
+BUSY = "前面还有 {waiting} 条没答完，这一条没有收下，请等它们答完再问。"
 WAITED = "排队超过 {seconds:.0f} 秒还没有轮到，这个问题没有处理，请过一会儿再问。"
 TOO_OFTEN = "问得有点快，请过一分钟再问。"
 GROUP_TOO_OFTEN = "这个群问得有点快，请过一分钟再问。"
@@ -103,7 +103,7 @@ class GroupChat:
         self._bundles = Bundles(settings.group)
         self._per_user = RateLimit(settings.group.per_user_minute)
         self._per_group = RateLimit(settings.group.per_group_minute)
-        self._recalled: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._recalled: Bounded[tuple[str, str], None] = Bounded(RECALLED_KEPT)
         self._closing = False
 
     # -- in
@@ -139,7 +139,7 @@ class GroupChat:
             return  # nothing could be said; the group sees why
         if (incoming.place.bot_id, incoming.message_id) in self._recalled:
             return
-        incoming = self.commands.hear(incoming)
+        incoming = self.commands.ranked(incoming)
         if (said := await self.commands.answer(incoming)) is not None:
             if said and self._may_ask(incoming) is None:
                 await self._answer(incoming, said)
@@ -198,7 +198,7 @@ class GroupChat:
             await bundle.over.wait()
             return
         try:
-            turn = self._queue.join(conversation)
+            ticket = self._queue.join(conversation)
         except QueueFull as full:
             await self._answer(incoming, BUSY.format(waiting=full.waiting + 1))
             return
@@ -215,13 +215,13 @@ class GroupChat:
             logger.info(f"run {job.run_id}: accepted message {quote} of {place.user_id}")
             try:
                 async with asyncio.timeout(self._settings.queue_wait):
-                    await job.do(turn.ready())
+                    await job.do(ticket.ready())
                     await job.do(self._bundles.settled(bundle))
                     slot = self._gate.join(place.lane)
                     await job.do(slot.ready())
                 job.stage = Stage.RUNNING
                 outcome = await self._run(agent, job, bundle, debt, conversation)
-                slot.leave()  # sending needs no model; the turn is kept: replies keep their order
+                slot.leave()  # sending needs no model; the ticket is kept: replies keep their order
                 await self._replies.conclude(job, debt, outcome)
             except TimeoutError:
                 job.stage = Stage.REPLYING
@@ -233,7 +233,7 @@ class GroupChat:
             no_more_signs()
             self._jobs.discard(job)
             self._bundles.end(conversation, bundle)
-            turn.leave()
+            ticket.leave()
             if slot is not None:
                 slot.leave()
 
@@ -318,8 +318,6 @@ class GroupChat:
     async def _recall(self, recalled: Recalled) -> None:
         key = (recalled.bot_id, recalled.message_id)
         self._recalled[key] = None
-        if len(self._recalled) > RECALLED_KEPT:
-            self._recalled.popitem(last=False)
         for bundle in self._bundles.with_message(*key):
             if not bundle.without(recalled.message_id):
                 bundle.job.stop(Why.RECALLED)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from plugins.group_chat.hearing_text import one_line
 from plugins.group_chat.log_tail import Line, for_a_group
 
 if TYPE_CHECKING:
@@ -15,7 +16,11 @@ if TYPE_CHECKING:
     from chathands.store import TraceLine, Used
 
 DESCRIPTION_CHARACTERS = 40
+"""Of a tool, in the list of all: two lines on a phone with its name."""
 QUESTION_CHARACTERS = 24
+"""Of a question in the list of runs; enough to know one's own, and a run stays on two lines."""
+TOOL_CHARACTERS = 40
+"""Of a name that nobody knows; what people typed is not repeated at any length."""
 NAMES_SHOWN = 20
 """Tool files or names in one sentence."""
 
@@ -149,7 +154,7 @@ def still_off_text(name: str) -> str:
 def unknown_tool_text(name: str, near: Iterable[str]) -> str:
     hint = "、".join(near)
     maybe = f"，是不是 {hint}？" if hint else "。"
-    return f"没有 {_cut(name, 40)} 这个工具{maybe}发 工具 能看到名字。"
+    return f"没有 {one_line(name, TOOL_CHARACTERS)} 这个工具{maybe}发 工具 能看到名字。"
 
 
 def reloaded_text(
@@ -212,7 +217,7 @@ def _record(line: TraceLine, *, everywhere: bool) -> str:
             else ("私聊" if group in ("-", "") else f"群 {group}")
         )
         return f"{when} {line.ref} {where} {who} {outcome}"
-    return f"{when} {line.ref} {who} {outcome}：{_cut(line.question, QUESTION_CHARACTERS)}"
+    return f"{when} {line.ref} {who} {outcome}：{one_line(line.question, QUESTION_CHARACTERS)}"
 
 
 def _log_line(line: Line, *, group: bool) -> str:
@@ -223,14 +228,9 @@ def _log_line(line: Line, *, group: bool) -> str:
 
 def _first_words(spec: ToolSpec, asks: bool) -> str:
     words = spec.description.strip().split("\n", 1)[0].split("。", 1)[0]
-    return _cut(words, DESCRIPTION_CHARACTERS) + ("（要人确认）" if asks else "")
+    return one_line(words, DESCRIPTION_CHARACTERS) + ("（要人确认）" if asks else "")
 
 
 def _named(names: Sequence[str]) -> str:
     more = f" 等 {len(names)} 个" if len(names) > NAMES_SHOWN else ""
     return "、".join(names[:NAMES_SHOWN]) + more
-
-
-def _cut(text: str, limit: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= limit else f"{line[:limit]}…"

@@ -44,7 +44,7 @@ class HasAgent(Protocol):
 
 
 class Commands:
-    """`answer` deals with a message that is a command; `hear` comes before it.
+    """`answer` deals with a message that is a command; `ranked` comes before it.
 
     `busy` gives how many questions are being dealt with and how many wait.
     """
@@ -75,8 +75,8 @@ class Commands:
         """The state is there, perhaps long before the agent: who is off is off already."""
         self._store = store
 
-    def hear(self, incoming: Incoming) -> Incoming:
-        """The message with the rank this group's owner has given, and 停 in its usual spelling."""
+    def ranked(self, incoming: Incoming) -> Incoming:
+        """The message with the rank this group's owner has given its sender."""
         places, place = self._places(), incoming.place
         if (
             incoming.role == "member"
@@ -84,10 +84,7 @@ class Commands:
             and places is not None
             and places.is_admin(place.lane, place.user_id)
         ):
-            incoming = replace(incoming, role="admin")
-        said = command_in(incoming.text)
-        if said is not None and said.name == "stop" and not capture.is_stop(incoming.text):
-            incoming = replace(incoming, text=capture.STOP)
+            return replace(incoming, role="admin")
         return incoming
 
     def silent(self, place: Place) -> bool:

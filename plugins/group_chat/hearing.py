@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
@@ -17,6 +16,7 @@ from nonebot.log import logger
 
 from chathands.errors import ToolError
 from chathands.toolbox.received import Received, image_name
+from plugins.group_chat.bounded import Bounded
 from plugins.group_chat.capture import Seen
 from plugins.group_chat.messages import Arrival, Attachment, Forwarded, Incoming, Line, Place
 
@@ -30,7 +30,8 @@ IMAGE_SECONDS = 4.0
 EARLIER_KEPT = 3
 """Of one person: the file somebody means by "this file" is one of the last few."""
 EARLIER_PEOPLE = 4096
-"""Whose earlier files are remembered; who has been quiet for longest is forgotten first."""
+"""Whose earlier files and turns are remembered; who has been quiet for longest is forgotten
+first."""
 
 PAUSE_SECONDS = 180.0
 """A pause that ends a row of turns. Longer than a run, so that a slow model makes no pause; people
@@ -46,7 +47,7 @@ SKEW_APART = 10.0
 """Seconds between them: what is reported again comes in one burst."""
 
 TIMED_OUT = "没有在时限内取到"
-TOO_MANY_FILES = "一次最多取 5 个文件"
+TOO_MANY_FILES = f"一次最多取 {FILES_AT_ONCE} 个文件"
 
 _POINTS_BACK = re.compile(
     "[这那][个张幅份些条段]?|它|图|照片|截屏|截图|刚才|刚刚|刚发|上面|以上|前面|聊天记录|转发"
@@ -90,16 +91,14 @@ class Turns:
     def __init__(self, cap: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._cap = cap
         self._clock = clock
-        self._rows: OrderedDict[tuple[str, str], tuple[int, float]] = OrderedDict()
+        self._rows: Bounded[tuple[str, str], tuple[int, float]] = Bounded(EARLIER_PEOPLE)
 
     def over(self, place: Place) -> int:
         """Count one more; by how many the row is longer than allowed (0: go on)."""
         key, now = (place.lane, place.user_id), self._clock()
-        count, last = self._rows.pop(key, (0, now))
+        count, last = self._rows.get(key, (0, now))
         count = 1 if now - last >= PAUSE_SECONDS else count + 1
         self._rows[key] = (count, now)
-        if len(self._rows) > EARLIER_PEOPLE:
-            self._rows.popitem(last=False)
         return max(0, count - self._cap)
 
 
@@ -109,12 +108,12 @@ class Earlier:
     def __init__(self, minutes: float, wall: Callable[[], float]) -> None:
         self._seconds = minutes * 60
         self._wall = wall
-        self._sent: OrderedDict[tuple[str, str], list[Attachment | Forwarded]] = OrderedDict()
+        self._sent: Bounded[tuple[str, str], list[Attachment | Forwarded]] = Bounded(EARLIER_PEOPLE)
 
     def note(self, place: Place, what: Sequence[Attachment | Forwarded]) -> None:
         """Remember it as sent now. An upload is reported twice (message and notice): once kept."""
         key = (place.lane, place.user_id)
-        kept = self._sent.pop(key, [])
+        kept = list(self._sent.get(key, ()))
         for one in what:
             same = next((k for k in kept if alike(k, one)), None)
             if same is not None:
@@ -122,8 +121,6 @@ class Earlier:
                 one = replace(one, handle={**one.handle, **same.handle})  # each may hold the key
             kept.append(replace(one, sent_at=self._wall()))
         self._sent[key] = kept[-EARLIER_KEPT:]
-        if len(self._sent) > EARLIER_PEOPLE:
-            self._sent.popitem(last=False)
 
     def of(self, place: Place, words: str) -> list[Attachment | Forwarded]:
         """What those words may mean, oldest first; nothing is forgotten by this."""

@@ -7,7 +7,6 @@ nonebot-adapter-onebot 2.4.6.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +19,7 @@ from nonebot.adapters.onebot.v11.event import Sender
 from chathands.errors import ToolFailed
 from chathands.settings import GroupSettings
 from chathands.toolbox.context import CallerRole
+from plugins.group_chat.bounded import Bounded
 from plugins.group_chat.hearing_text import (
     clean_name,
     only_resembles_call,
@@ -70,6 +70,8 @@ ROLE_SECONDS = 60.0
 implementation that never says roles is not asked with every message."""
 NAME_SECONDS = 600.0
 """A name that was looked up is good for; people rename themselves, and mention others often."""
+MEMBERS_KEPT = 2048
+"""Members whose looked-up names and roles are remembered; more than speak to a bot meanwhile."""
 
 
 async def _hurry_get_msg(bot: BaseBot, api: str, data: dict[str, Any]) -> None:
@@ -91,8 +93,8 @@ class OneBotLine:
     def __init__(self) -> None:
         self.sending = OneBotSending()
         self.liveness = Liveness()
-        self._names: OrderedDict[tuple[str, int, str], tuple[str, float]] = OrderedDict()
-        self._roles: OrderedDict[tuple[str, int, int], tuple[str, float]] = OrderedDict()
+        self._names: Bounded[tuple[str, int, str], tuple[str, float]] = Bounded(MEMBERS_KEPT)
+        self._roles: Bounded[tuple[str, int, int], tuple[str, float]] = Bounded(MEMBERS_KEPT)
         self.configure(GroupSettings())
 
     def configure(self, settings: GroupSettings) -> None:
@@ -299,8 +301,6 @@ class OneBotLine:
         name = clean_name(member.get("card")) or clean_name(member.get("nickname"))
         if name:
             self._names[key] = (name, now)
-            if len(self._names) > 2048:
-                self._names.popitem(last=False)
         return name or (known[0] if known else "")
 
     async def _role(self, bot: Bot, group_id: int | None, event: MessageEvent) -> CallerRole:
@@ -333,9 +333,6 @@ class OneBotLine:
             role = str(member.get("role"))
             if role in _ROLES:
                 self._roles[key] = role, clock() + ROLE_SECONDS
-                self._roles.move_to_end(key)
-                if len(self._roles) > 2048:
-                    self._roles.popitem(last=False)
         return role
 
     # -- out

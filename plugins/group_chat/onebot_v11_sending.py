@@ -11,7 +11,6 @@ import asyncio
 import base64
 import re
 import tempfile
-from collections import OrderedDict
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,12 +26,15 @@ from nonebot.adapters.onebot.v11 import (
 from nonebot.adapters.onebot.v11 import adapter as adapter_module
 from nonebot.log import logger
 
+from plugins.group_chat.bounded import Bounded
 from plugins.group_chat.messages import Fate, Outgoing, Place, Sent
 from plugins.group_chat.onebot_v11_calls import BROKEN, FAILURES, LOOKUP_SECONDS, NO_ANSWER
 from plugins.group_chat.onebot_v11_events import as_object
 
 RECONNECT_CHECK = 0.1
 """Between two looks for a bot that is away: a hook would need NoneBot's lifespan to be running."""
+OURS_KEPT = 2048
+"""Messages of the bot whose ids are remembered; people quote what is still on the screen."""
 UPLOAD_BYTES_PER_SECOND = 256_000
 """What NapCat itself expects when it decides how long to wait for its own upload."""
 
@@ -81,7 +83,7 @@ class OneBotSending:
     def __init__(self) -> None:
         self.transfer: Transfer = "auto"
         """How files are handed over; `auto` goes by the implementation."""
-        self._ours: OrderedDict[str, None] = OrderedDict()
+        self._ours: Bounded[str, None] = Bounded(OURS_KEPT)
         """Ids of messages we sent: a quote of one is meant for us even when get_msg fails."""
         self._peers: dict[str, str] = {}
         """Bot id → name of the implementation it is connected to, lower case."""
@@ -106,8 +108,6 @@ class OneBotSending:
         message_id = str(as_object(answer).get("message_id") or "") or None
         if message_id is not None:
             self._ours[f"{message.place.bot_id}:{message_id}"] = None
-            if len(self._ours) > 2048:
-                self._ours.popitem(last=False)
         return Sent(Fate.SENT, message_id)
 
     async def connected(self, bot_id: str, *, seconds: float) -> bool:

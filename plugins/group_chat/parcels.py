@@ -11,7 +11,7 @@ from chathands.settings import GroupSettings
 from plugins.group_chat.messages import Outgoing, Place
 from plugins.group_chat.rendering import Piece, text_of
 from plugins.group_chat.rendering_tables import Table
-from plugins.group_chat.speech import not_approval, split
+from plugins.group_chat.speech import file_size, not_approval, split
 from plugins.group_chat.table_image import Drawn
 
 MAX_PARTS = 8
@@ -75,7 +75,7 @@ class Wrapping:
         out = []
         for name, data in files:
             name = file_name(name)
-            said = FILE_NOT_SENT.format(name=not_approval(name), size=_size(len(data)))
+            said = FILE_NOT_SENT.format(name=not_approval(name), size=file_size(len(data)))
             ways = [
                 (Outgoing(self.place, "", kind="file", file=(name, data)),),
                 (self._text(said),),
@@ -207,7 +207,3 @@ def file_name(name: str) -> str:
 def _announced(text: str) -> str:
     opening = split(text, OPENING)[0]
     return opening.rstrip("…") + ANNOUNCED.format(size=len(text))
-
-
-def _size(count: int) -> str:
-    return f"{count / 1024:.0f} KB" if count < 1024 * 1024 else f"{count / 1024 / 1024:.1f} MB"

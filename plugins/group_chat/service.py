@@ -85,7 +85,9 @@ async def _outbox_of(settings: Settings) -> Outbox | None:
     try:
         return await Outbox.at(settings.state_dir)
     except StoreError as error:
-        logger.error(f"没有记录得下未答的问题，重启会丢掉它们（{error}）")
+        logger.error(
+            f"没法把还没回答的问题写到磁盘，重启会丢掉它们；请检查状态目录的空间和权限（{error}）"
+        )
         return None
 
 

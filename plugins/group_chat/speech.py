@@ -28,6 +28,11 @@ def not_approval(text: str) -> str:
     return text.replace(APPROVAL_HEAD, "〔待确认")
 
 
+def file_size(count: int) -> str:
+    """Bytes as people read them: at least 1 KB, from 1 MB on in MB."""
+    return f"{count / 2**20:.1f} MB" if count >= 2**20 else f"{max(1, round(count / 1024))} KB"
+
+
 def split(text: str, limit: int) -> list[str]:
     """Parts of at most `limit` characters, cut at paragraphs, else lines, else sentences."""
     parts: list[str] = []

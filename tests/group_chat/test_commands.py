@@ -158,7 +158,7 @@ async def test_a_call_that_waits_is_not_run_when_its_tool_was_switched_off(tmp_p
 async def test_a_superuser_switches_a_tool_off_everywhere(tmp_path):
     async with chatting(tmp_path, []) as chat:
         assert "所有群" in await told(chat, "工具 关 push", role="superuser", group=None)
-        assert chat.agent.store.places.tool_off_at(EVERYWHERE, "push")
+        assert chat.agent.store.places.tool_off(EVERYWHERE, "push")
         assert "push" not in await told(chat, "工具")
         assert "仍然不能用" in await told(chat, "工具 开 push", role="admin")
         assert "push" not in await told(chat, "工具")
