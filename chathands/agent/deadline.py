@@ -52,10 +52,6 @@ class Deadline:
     def in_reserve(self) -> bool:
         return self.working() <= 0
 
-    @property
-    def paused(self) -> bool:
-        return self._since is None
-
     def pause(self) -> None:
         """Stop the clock, while a person is asked. Harmless when repeated."""
         if self._since is not None:

@@ -51,10 +51,6 @@ class Places:
         """Whether the tool is switched off there, or everywhere."""
         return any(self._get(where, "tool", name) == "off" for where in (place, EVERYWHERE))
 
-    def tool_off_at(self, place: str, name: str) -> bool:
-        """Whether it is switched off exactly there."""
-        return self._get(place, "tool", name) == "off"
-
     def is_admin(self, place: str, user_id: str) -> bool:
         return self._get(place, "admin", user_id) is not None
 
