@@ -127,6 +127,28 @@ def as_specs(tools: Sequence[ToolSpec | Mapping[str, Any]]) -> tuple[ToolSpec, .
     return tuple(t if isinstance(t, ToolSpec) else ToolSpec.from_openai(t) for t in tools)
 
 
+class SameSpecs:
+    """A list of specs as a key of a cache: equal to another only when it holds the very same
+    objects. Specs hold plain dicts, which have no hash, and comparing them whole would cost as
+    much as what is cached."""
+
+    __slots__ = ("_hash", "specs")
+
+    def __init__(self, specs: Sequence[ToolSpec]) -> None:
+        self.specs = tuple(specs)
+        self._hash = hash(tuple(map(id, self.specs)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, SameSpecs)
+            and len(self.specs) == len(other.specs)
+            and all(mine is theirs for mine, theirs in zip(self.specs, other.specs, strict=True))
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A request to run a tool. `repairs` says what had to be done to read it, for traces."""

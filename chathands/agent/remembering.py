@@ -59,8 +59,10 @@ class Memory:
         self._by_model = settings.store.summary
         context = upstream.context if upstream else CONTEXT_WITHOUT_MODEL
         self._tokens = settings.store.history_tokens or context * HISTORY_SHARE
-        self._one_at_a_time = asyncio.Semaphore(1)
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._due: dict[str, None] = {}
+        """Conversations that may be over the budget, in their order: one after the other is looked
+        at by one task, so that a thousand of them are a thousand names and not tasks."""
+        self._shortening: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[str | None] | None = None
         self._forgotten: OrderedDict[str, float] = OrderedDict()
 
@@ -96,10 +98,11 @@ class Memory:
         if self._forgotten.get(conversation_id, 0.0) > asked_at:
             return False
         await self._conversations.append(conversation_id, messages)
-        if self._rounds > 0 and conversation_id not in self._tasks:
-            task = asyncio.create_task(self._shorten(conversation_id), name="chathands-summary")
-            self._tasks[conversation_id] = task
-            task.add_done_callback(lambda _: self._tasks.pop(conversation_id, None))
+        if self._rounds > 0 and await self._may_be_over(conversation_id):
+            self._due[conversation_id] = None
+            if self._shortening is None or self._shortening.done():
+                due = self._shorten_due()
+                self._shortening = asyncio.create_task(due, name="chathands-summary")
         return True
 
     async def forget(self, conversation_id: str) -> int:
@@ -117,28 +120,36 @@ class Memory:
 
     async def settled(self) -> None:
         """Wait until no summary is being written."""
-        while self._tasks:
-            await asyncio.wait(set(self._tasks.values()))
+        if self._shortening is not None:
+            await asyncio.wait([self._shortening])
 
     async def aclose(self) -> None:
         """Drop what is being written: the next run over the budget begins it again."""
-        tasks = set(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        if self._shortening is not None:
+            self._shortening.cancel()
+            await asyncio.wait([self._shortening])
 
     # --- summaries
 
+    async def _may_be_over(self, conversation_id: str) -> bool:
+        """Whether it is worth a look: no text has more tokens than its JSON has bytes."""
+        try:
+            rounds, size = await self._conversations.weight(conversation_id)
+        except StoreError:  # whoever looks will say so
+            return True
+        return rounds > self._rounds or size * max(self._scale.ratio, 1) > self._tokens
+
+    async def _shorten_due(self) -> None:
+        while self._due:
+            conversation_id = next(iter(self._due))
+            del self._due[conversation_id]  # what is said from now on asks for another look
+            try:
+                await self._shorten(conversation_id)
+            except StoreError:
+                _log.warning("a conversation could not be summarised", exc_info=True)
+
     async def _shorten(self, conversation_id: str) -> None:
         """Summarise the older rounds once they are too many or too long."""
-        try:
-            async with self._one_at_a_time:
-                await self._shorten_now(conversation_id)
-        except StoreError:
-            _log.warning("a conversation could not be summarised", exc_info=True)
-
-    async def _shorten_now(self, conversation_id: str) -> None:
         stored, rounds = await self._conversations.recent(conversation_id)
         if len(self._newest(rounds, self._rounds, self._tokens)) == len(rounds):
             return

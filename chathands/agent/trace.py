@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from chathands.agent.turns import TurnSetup
-from chathands.conversation import Message, ToolCall, ToolResult, ToolSpec
+from chathands.conversation import Message, SameSpecs, ToolCall, ToolResult, ToolSpec
 from chathands.emulation.outcome import (
     Answer,
     BrokenCall,
@@ -136,7 +137,7 @@ class RunTrace:
         """Head, steps and end, JSON-safe. Conversations and tool lists are stored once each."""
         return {
             **self._head,
-            "toolsets": [[codec.spec_to_dict(spec) for spec in specs] for specs in self._toolsets],
+            "toolsets": [_toolset_rows(SameSpecs(specs)) for specs in self._toolsets],
             "conversations": [codec.messages_to_dicts(one) for one in self._conversations],
             "steps": [dict(step) for step in self._steps],
             **self._end,
@@ -218,6 +219,12 @@ class TurnTrace:
         self._request["may_retry"] = may_retry
         self._request["outcome"] = outcome_to_row(outcome)
         self._step["log"] = [codec.plain(entry) for entry in log]
+
+
+@lru_cache(maxsize=4)
+def _toolset_rows(same: SameSpecs) -> list[dict[str, Any]]:
+    """Shared by the traces that wait to be written; nobody changes them."""
+    return [codec.spec_to_dict(spec) for spec in same.specs]
 
 
 def message_row(message: ChatMessage) -> dict[str, Any]:

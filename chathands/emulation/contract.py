@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from chathands.conversation import ToolExample, ToolSpec, as_specs
+from chathands.conversation import SameSpecs, ToolExample, ToolSpec, as_specs
 from chathands.emulation.kinds import kind_of_tools
 from chathands.emulation.outcome import Language, Mode
 from chathands.emulation.prompts import load, wording
@@ -58,6 +59,19 @@ def render_contract(
     specs = in_order(tools)
     if not (specs or unlisted):
         return persona or ""
+    return _rendered(SameSpecs(specs), language, persona, unlisted, writer)
+
+
+@lru_cache(maxsize=16)
+def _rendered(
+    same: SameSpecs,
+    language: Language,
+    persona: str | None,
+    unlisted: Unlisted | None,
+    writer: Writer,
+) -> str:
+    """Kept because every request of a run has it, and everybody's of the same rights."""
+    specs = same.specs
     listed = (*specs, find_tools(language, unlisted, writer.mode)) if unlisted else specs
     words = wording(language, writer.mode)["contract"]
     examples = _examples(specs, language, writer) if not unlisted or unlisted.examples else []

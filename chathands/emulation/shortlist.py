@@ -156,9 +156,13 @@ def _parameter_texts(schema: Any, depth: int) -> Iterator[tuple[str, str]]:
 # --- terms
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def terms_of(text: str) -> tuple[Term, ...]:
-    """Words, character pairs, characters and ideas of a text, as often as they come."""
+    """Words, character pairs, characters and ideas of a text, as often as they come.
+
+    Kept while one question is looked at from several sides; what tools say is kept by whoever
+    asks for it.
+    """
     lowered = _HUMP.sub(" ", text[:_TEXT_CAP]).replace("_", " ").casefold()
     lowered = lowered.replace("\u2019", "'")
     words = [stem(word) for word in _WORD.findall(lowered)]

@@ -104,6 +104,17 @@ class Conversations:
         read = [(row[0], row[1], _read(row[2])) for row in rows]
         return summary, [Round(id, at, said) for id, at, said in read if said is not None]
 
+    async def weight(self, conversation_id: str) -> tuple[int, int]:
+        """How many rounds the summary does not cover, and their bytes together. Nothing is
+        unpacked, so it is cheap enough after every round. Raises StoreError."""
+        rows = await self._database.query(
+            "SELECT count(*), coalesce(sum(length(messages)), 0) FROM rounds"
+            " WHERE conversation = ? AND at >= ? AND id > coalesce("
+            "(SELECT upto FROM summaries WHERE conversation = ? AND at >= ?), 0)",
+            [conversation_id, self._oldest(), conversation_id, self._oldest()],
+        )
+        return rows[0][0], rows[0][1]
+
     async def summarise(self, conversation_id: str, summary: Summary) -> None:
         """Let `summary` stand for the rounds up to its `upto`, in place of an earlier one.
 
