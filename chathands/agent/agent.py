@@ -22,13 +22,13 @@ from chathands.agent.events import (
     tell,
 )
 from chathands.agent.facts import AgentFacts
-from chathands.agent.loading import LoadedTools
 from chathands.agent.locks import KeyedLocks
 from chathands.agent.opening import Opening
 from chathands.agent.remembering import Memory
 from chathands.agent.run import Ended, Resumption, Run, account_of
 from chathands.agent.runner import Runner
 from chathands.agent.scale import TokenScale
+from chathands.agent.toolbox import Toolbox
 from chathands.agent.trace import RunTrace
 from chathands.agent.verdict import NO_MODEL_NOTE, STATE_NOTE, verdict_of
 from chathands.conversation import ToolSpec
@@ -37,15 +37,7 @@ from chathands.errors import ChatHandsError, StoreError, ToolLoadError
 from chathands.run_context import current_run
 from chathands.settings import Settings
 from chathands.store import Store, SuspendedRow, Traces
-from chathands.toolbox import (
-    Approval,
-    Batch,
-    Caller,
-    Executor,
-    Policy,
-    Registry,
-    may_decide,
-)
+from chathands.toolbox import Approval, Batch, Caller, may_decide
 from chathands.toolbox.attachments import files_of
 from chathands.toolbox.audit import Effect, Unfinished
 from chathands.upstreams.base import Upstream
@@ -67,25 +59,21 @@ class Agent:
     def __init__(
         self,
         upstream: Upstream | ChatHandsError,
-        registry: Registry,
-        executor: Executor,
-        store: Store,
+        toolbox: Toolbox,
         settings: Settings,
         *,
-        policy: Policy,
-        unfinished: tuple[Unfinished, ...] = (),
-        finished: tuple[Effect, ...] = (),
-        on_load_error: Callable[[ToolLoadError], object] | None = None,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        self.unfinished = unfinished
+        self.unfinished: tuple[Unfinished, ...] = toolbox.audit.unfinished
         """Side effects an earlier process began and did not end; whoever asked is to be told."""
-        self.finished = finished  # those it ended, perhaps of runs it did not
-        self._registry = registry
-        self._tools = LoadedTools(registry, settings, on_load_error)
-        self._store = store
+        self.finished: tuple[Effect, ...] = (
+            toolbox.audit.finished
+        )  # those it ended, perhaps of runs it did not
+        self._registry = toolbox.registry
+        self._tools = toolbox.tools
+        self._store = store = toolbox.store
         self._settings = settings
-        self._policy = policy
+        self._policy = policy = toolbox.policy
         self._wall = wall
         self._ways = ways_of(settings)
         self._runner: Runner | None = None
@@ -100,9 +88,9 @@ class Agent:
         if model is not None:
             limit = self._memory.characters
             self._runner = Runner(
-                model, executor, settings, self._ways, scale=scale, summary_characters=limit
+                model, toolbox.executor, settings, self._ways, scale=scale, summary_characters=limit
             )
-        self._opening = Opening(registry, self._memory, settings, policy, model, self._ways)
+        self._opening = Opening(self._registry, self._memory, settings, policy, model, self._ways)
         self._locks = KeyedLocks()
         self._cancelled = CancelledRuns()
         self._waiting_traces: dict[str, RunTrace] = {}

@@ -6,34 +6,22 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from chathands.agent.agent import Agent
-from chathands.agent.suspension import place_of
+from chathands.agent.loading import OnLoadError
+from chathands.agent.toolbox import build_toolbox
 from chathands.emulation.outcome import ModelRequest
-from chathands.errors import (
-    ChatHandsError,
-    ConfigError,
-    LocalModelError,
-    StoreError,
-    ToolLoadError,
-    UpstreamError,
-)
+from chathands.errors import ChatHandsError, ConfigError, LocalModelError, UpstreamError
 from chathands.settings import Settings
-from chathands.store import Store, open_store
-from chathands.toolbox import Audit, Executor, Redactor, Registry, load_policy, open_audit
+from chathands.store import Store
 from chathands.toolbox.audit import BOT
-from chathands.toolbox.http import SharedHttp
 from chathands.upstreams.base import Upstream
-from chathands.workers.pool import WorkerPool
 
 if TYPE_CHECKING:
     from chathands.upstreams.weights import Report
 
 _log = logging.getLogger(__name__)
-
-OnLoadError = Callable[[ToolLoadError], object]
 
 
 @runtime_checkable
@@ -64,46 +52,14 @@ async def build_agent(
     nobody meant would be worse than not running.
     """
     async with AsyncExitStack() as closing:
-        policy = load_policy(settings)
-        redactor = Redactor.of(settings)
-        store = await open_store(
-            settings.state_dir,
-            trace_days=settings.store.trace_days,
-            trace_mb=settings.store.trace_mb,
-            memory_days=settings.store.memory_days,
-            redact=redactor.text,
+        toolbox = await closing.enter_async_context(
+            build_toolbox(settings, owner=owner, on_load_error=on_load_error, on_store=on_store)
         )
-        closing.push_async_callback(store.aclose)
-        if on_store is not None:
-            on_store(store)
-        policy = replace(
-            policy,
-            switched_off=lambda caller, name: store.places.tool_off(place_of(caller), name),
-        )
-        audit = await _open_audit(settings, redactor, owner)
-        closing.push_async_callback(asyncio.to_thread, audit.close)
-        workers = WorkerPool(settings.worker)
-        closing.push_async_callback(workers.aclose)
-        http = SharedHttp()
-        closing.push_async_callback(http.aclose)
         model: Upstream | ChatHandsError = upstream or await _model(settings, progress)
         if not isinstance(model, ChatHandsError):
             closing.push_async_callback(model.aclose)
-        agent = Agent(
-            model,
-            Registry(),
-            Executor(settings, policy, audit, workers, http.client),
-            store,
-            settings,
-            policy=policy,
-            unfinished=audit.unfinished,
-            finished=audit.finished,
-            on_load_error=on_load_error,
-        )
+        agent = Agent(model, toolbox, settings)
         closing.push_async_callback(agent.aclose)
-        await agent.reload_tools()
-        for complaint in policy.complaints(agent.describe().tools):
-            _log.warning("%s", complaint)
         if isinstance(model, Prefills):
             closing.push_async_callback(_ended, _reading_ahead(model, agent.first_request()))
         yield agent
@@ -117,16 +73,6 @@ async def _model(settings: Settings, progress: Report | None) -> Upstream | Chat
     except (ConfigError, LocalModelError) as error:
         _log.warning("no model: %s", error)
         return error
-
-
-async def _open_audit(settings: Settings, redactor: Redactor, owner: str) -> Audit:
-    try:
-        return await asyncio.to_thread(open_audit, settings.state_dir, redactor, owner=owner)
-    except OSError as error:
-        raise StoreError(
-            f"the audit trail cannot be opened: {error}",
-            sentence="审计日志打不开，请管理员检查磁盘和 CHATHANDS__STATE_DIR 的权限。",
-        ) from error
 
 
 def _reading_ahead(model: Prefills, request: ModelRequest) -> asyncio.Task[None]:

@@ -1,0 +1,104 @@
+"""Everything tools need, put together from the settings; the agent adds a model to it.
+
+`chathands serve` runs tools without any model, so this knows of none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+
+from chathands.agent.loading import LoadedTools, OnLoadError
+from chathands.agent.suspension import place_of
+from chathands.errors import StoreError
+from chathands.settings import Settings
+from chathands.store import Store, open_store
+from chathands.toolbox import Audit, Executor, Policy, Redactor, Registry, load_policy, open_audit
+from chathands.toolbox.audit import BOT
+from chathands.toolbox.http import SharedHttp
+from chathands.workers.pool import WorkerPool
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """The tools that are loaded, and what runs them. `build_toolbox` makes and closes one."""
+
+    policy: Policy
+    store: Store
+    audit: Audit
+    workers: WorkerPool
+    http: SharedHttp
+    registry: Registry
+    executor: Executor
+    tools: LoadedTools
+
+
+@asynccontextmanager
+async def build_toolbox(
+    settings: Settings,
+    *,
+    owner: str = BOT,
+    on_load_error: OnLoadError | None = None,
+    on_store: Callable[[Store], object] | None = None,
+) -> AsyncIterator[Toolbox]:
+    """A toolbox with its tools loaded; closed in the reverse order.
+
+    `owner` is the kind of program it is for (see toolbox/audit.py). `on_load_error` is told of each
+    tool file that does not load, now and at every reload. `on_store` gets the store once it is
+    open.
+    Raises StoreError, and ConfigError for a tools.toml with mistakes in it: running with a policy
+    nobody meant would be worse than not running.
+    """
+    async with AsyncExitStack() as closing:
+        policy = load_policy(settings)
+        redactor = Redactor.of(settings)
+        store = await open_store(
+            settings.state_dir,
+            trace_days=settings.store.trace_days,
+            trace_mb=settings.store.trace_mb,
+            memory_days=settings.store.memory_days,
+            redact=redactor.text,
+        )
+        closing.push_async_callback(store.aclose)
+        if on_store is not None:
+            on_store(store)
+        policy = replace(
+            policy,
+            switched_off=lambda caller, name: store.places.tool_off(place_of(caller), name),
+        )
+        audit = await _open_audit(settings, redactor, owner)
+        closing.push_async_callback(asyncio.to_thread, audit.close)
+        workers = WorkerPool(settings.worker)
+        closing.push_async_callback(workers.aclose)
+        http = SharedHttp()
+        closing.push_async_callback(http.aclose)
+        registry = Registry()
+        tools = LoadedTools(registry, settings, on_load_error)
+        await tools.reload()
+        for complaint in policy.complaints(registry.current.specs):
+            _log.warning("%s", complaint)
+        yield Toolbox(
+            policy=policy,
+            store=store,
+            audit=audit,
+            workers=workers,
+            http=http,
+            registry=registry,
+            executor=Executor(settings, policy, audit, workers, http.client),
+            tools=tools,
+        )
+
+
+async def _open_audit(settings: Settings, redactor: Redactor, owner: str) -> Audit:
+    try:
+        return await asyncio.to_thread(open_audit, settings.state_dir, redactor, owner=owner)
+    except OSError as error:
+        raise StoreError(
+            f"the audit trail cannot be opened: {error}",
+            sentence="审计日志打不开，请管理员检查磁盘和 CHATHANDS__STATE_DIR 的权限。",
+        ) from error
