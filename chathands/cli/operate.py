@@ -16,8 +16,7 @@ def register(app: typer.Typer) -> None:
     @app.command("tools")
     def tools() -> None:
         """列出工具：谁能用、要不要批准；有没加载成功的，退出码为 1。"""
-        from chathands.toolbox import load_tools
-        from chathands.toolbox.policy import load_policy
+        from chathands.toolbox import load_policy, load_tools
 
         settings = load_settings()
         policy = load_policy(settings)

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from chathands.toolbox.loader import LoadReport as LoadReport
     from chathands.toolbox.loader import load_tools as load_tools
     from chathands.toolbox.policy import Policy as Policy
-    from chathands.toolbox.policy import load_policy as load_policy
+    from chathands.toolbox.policy_file import PolicyFile as PolicyFile
+    from chathands.toolbox.policy_file import load_policy as load_policy
     from chathands.toolbox.redact import Redactor as Redactor
     from chathands.toolbox.registry import Generation as Generation
     from chathands.toolbox.registry import Registry as Registry
@@ -51,11 +52,12 @@ _HOMES = {
     "OpenFile": "files",
     "PendingCall": "calls",
     "Policy": "policy",
+    "PolicyFile": "policy_file",
     "Redactor": "redact",
     "Registry": "registry",
     "RunScope": "context",
     "ToolContext": "context",
-    "load_policy": "policy",
+    "load_policy": "policy_file",
     "load_tools": "loader",
     "may_decide": "approval",
     "open_audit": "audit",

@@ -12,7 +12,7 @@ from typing import Any
 from chathands.conversation import ToolCall, canonical_json
 from chathands.toolbox.calls import PendingCall
 from chathands.toolbox.context import Caller
-from chathands.toolbox.policy import Approver, Policy
+from chathands.toolbox.policy import Policy
 
 _WHO: Mapping[str, str] = MappingProxyType(
     {
@@ -21,6 +21,10 @@ _WHO: Mapping[str, str] = MappingProxyType(
         "superuser": "超级用户",
     }
 )
+
+
+BY_TICKET = ("http", "mcp")
+"""Platforms of programs: there somebody can always be asked, by ticket."""
 
 
 def call_hash(caller: Caller, name: str, arguments: Mapping[str, Any]) -> str:
@@ -99,31 +103,25 @@ def may_decide(
         return None
     if asked.private and not is_asker:
         return "只有提问的人或超级用户可以回复这个确认。"
-    approver = policy.rule(approval.call.name).approve
-    if _may_approve(by, approver, is_asker=is_asker):
+    if policy.may_approve(approval.call.name, by, is_asker=is_asker):
         return None
-    return f"只有{_WHO[approver]}可以确认这个操作。"
+    return f"只有{_who(policy, approval.call.name)}可以确认这个操作。"
 
 
 def nobody_here(caller: Caller, name: str, policy: Policy) -> str | None:
     """Why asking for a yes to this person's call of tool `name` is no use, one sentence; None when
     somebody where they asked may give it. In a private chat there is only the asker."""
-    approver = policy.rule(name).approve
-    if (
-        not caller.private
-        or caller.role == "superuser"
-        or _may_approve(caller, approver, is_asker=True)
-    ):
+    if caller.platform in BY_TICKET:
         return None
-    who = _WHO[approver]
+    if not caller.private or policy.may_approve(name, caller, is_asker=True):
+        return None
+    who = _who(policy, name)
     return (
         f"没有执行：这个操作要由{who}确认，私聊里没有人能确认；"
         f"请到有{who}的群里 @我 提出，或者请超级用户来做。"
     )
 
 
-def _may_approve(by: Caller, approver: Approver, *, is_asker: bool) -> bool:
-    """Of those in the place that asked, superusers left aside."""
-    if approver == "asker" and is_asker:
-        return True
-    return approver != "superuser" and by.role in ("admin", "owner")
+def _who(policy: Policy, name: str) -> str:
+    approve = policy.rule(name).approve
+    return _WHO[approve] if isinstance(approve, str) else "名单里的人或超级用户"

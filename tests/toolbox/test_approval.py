@@ -9,7 +9,7 @@ import pytest
 
 from chathands.toolbox import Approval, Caller, PendingCall, Policy, may_decide
 from chathands.toolbox.approval import call_hash
-from chathands.toolbox.policy import ToolRule
+from chathands.toolbox.policy import Rules, ToolRule
 from tests.toolbox.kit import ADMIN, BOSS, MEMBER, call
 
 OTHER = Caller("1009", "2001", "member", "", "onebot11", "9")
@@ -86,7 +86,7 @@ def test_a_superuser_may_decide_from_anywhere():
 
 
 def rule(approve: Any) -> Policy:
-    return Policy(rules={"send": ToolRule(approve=approve)})
+    return Policy(Rules(tools={"send": ToolRule(approve=approve)}))
 
 
 def test_where_tools_toml_says_so_the_asker_may_decide_and_no_other_member():

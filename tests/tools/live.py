@@ -15,6 +15,7 @@ from chathands.settings import Settings, load_settings
 from chathands.toolbox import Caller, Executor, Generation, Policy, RunScope, load_tools
 from chathands.toolbox.audit import open_audit
 from chathands.toolbox.http import SharedHttp
+from chathands.toolbox.policy import Rules
 from chathands.toolbox.redact import Redactor
 from chathands.workers.pool import WorkerPool
 
@@ -56,7 +57,7 @@ async def live(directory: Path, **settings: Any) -> AsyncIterator[Live]:
     audit = open_audit(made.state_dir, Redactor.of(made))
     http = SharedHttp()
     workers = WorkerPool(made.worker)
-    executor = Executor(made, Policy(made.approval), audit, workers, http.client)
+    executor = Executor(made, Policy(Rules(made.approval)), audit, workers, http.client)
     try:
         yield Live(made, report.generation, executor)
     finally:
