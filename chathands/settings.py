@@ -167,16 +167,41 @@ class GroupSettings(_Section):
 
 
 class ApiToken(_Section):
-    name: str
+    """What a program with this token may do. Its `name` is the user its calls are made as."""
+
+    name: str = Field(min_length=1)
     role: Literal["member", "admin", "superuser"] = "member"
     models: tuple[str, ...] = ()
+    """Models of the gateway; empty: all."""
     tools: tuple[str, ...] = ()
+    """Tools by name or pattern (`excel_*`); empty: all that the role may use."""
     rate: int = Field(default=60, ge=1)
+    """Requests a minute: of the gateway, and calls of tools, together."""
     may_approve: bool = False
+    """Whether it may decide what other tokens ask for."""
 
 
 class ApiSettings(_Section):
     tokens: dict[str, ApiToken] = Field(default_factory=dict)
+    ticket_seconds: float = Field(default=300, gt=0)
+    """How long an approval asked for by a program waits. A person has to see a private message and
+    is not in the middle of a talk with it, so that it is longer than `approval_seconds`."""
+    job_after: float = Field(default=20, gt=0)
+    """Seconds after which a call goes on as a job: well below the 60 at which proxies give up."""
+    job_seconds: float = Field(default=600, gt=0)
+    """How long the result of a job can be fetched."""
+    body_kb: int = Field(default=1024, ge=1)
+    """Of a tool's arguments; texts are a few kB, files are not passed as arguments."""
+
+    @field_validator("tokens")
+    @classmethod
+    def _each_its_own(cls, tokens: dict[str, ApiToken]) -> dict[str, ApiToken]:
+        if any(not token.strip() or token != token.strip() for token in tokens):
+            raise ValueError("token 不能是空的，两头也不能有空格")
+        names = [token.name for token in tokens.values()]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"两个 token 不能同名：{'、'.join(twice)}")
+        return tokens
 
 
 class WorkerSettings(_Section):
@@ -220,6 +245,11 @@ class Settings(BaseSettings):
     max_rounds: int = Field(default=5, ge=1, le=20)
     data_dir: Path = Path("data")
     tools_dir: Path = Path("tools")
+    watch_tools: bool = True
+    """Whether files of tools_dir are loaded when they change, without a command."""
+    tool_import_seconds: float = Field(default=20, gt=0)
+    """For the import of one tool file, beyond which it is given up: a cold start of a large library
+    takes several."""
     state_dir: Path = Path("state")
     """Database, traces, audit. Never below data_dir: tools can read that."""
     cache_dir: Path | None = None

@@ -1,8 +1,9 @@
-"""`chathands serve`: the gateway."""
+"""`chathands serve`: the gateway and the tool server, in one process."""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +14,9 @@ from chathands.settings import Settings, load_settings
 LEAVING_SECONDS = 2
 """For replies on their way when the gateway is stopped; without it, one that hangs holds it up for
 the whole of its five minutes."""
+
+SERVER = "server"
+"""Whose journals of the audit trail these are."""
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -25,7 +29,7 @@ def register(app: typer.Typer) -> None:
         host: Annotated[str, typer.Option(help="监听地址。")] = "127.0.0.1",
         port: Annotated[int, typer.Option(help="端口。", min=1, max=65535)] = 8081,
     ) -> None:
-        """OpenAI 兼容的网关：上游只会聊天，客户端得到真正的 tool_calls。"""
+        """网关（上游只会聊天，客户端得到真正的 tool_calls）和工具接口（HTTP 调用同一批工具）。"""
         settings = model_settings(upstream, model)
         if host not in LOOPBACK and not settings.api.tokens:
             raise ConfigError(
@@ -43,20 +47,44 @@ def model_settings(url: str | None, name: str | None) -> Settings:
 async def _serve(settings: Settings, host: str, port: int) -> None:
     import uvicorn
 
+    from chathands.agent.toolbox import build_toolbox
+    from chathands.errors import LocalModelError, ToolLoadError
     from chathands.server import create_app
+    from chathands.server.auth import Auth
+    from chathands.server.tools_api import ToolsApi
     from chathands.upstreams.build import build_upstream
     from chathands.upstreams.ways import mode_line, ways_of
 
-    upstream = await build_upstream(settings)
-    try:
-        ways = ways_of(settings)
-        app = create_app(upstream, tokens=settings.api.tokens, ways=ways)
-        mode = mode_line(settings, ways)
-        typer.echo(f"网关：http://{host}:{port}/v1 → {upstream.name}，模式 {mode}")
+    def not_loaded(error: ToolLoadError) -> None:
+        typer.echo(error.sentence, err=True)
+
+    async with AsyncExitStack() as closing:
+        toolbox = await closing.enter_async_context(
+            build_toolbox(settings, owner=SERVER, on_load_error=not_loaded)
+        )
+        auth, ways = Auth(settings.api.tokens), ways_of(settings)
+        tools = ToolsApi(toolbox, settings, auth)
+        closing.push_async_callback(tools.aclose)
+        upstream = None
+        try:
+            upstream = await build_upstream(settings)
+            closing.push_async_callback(upstream.aclose)
+            gateway = f"{upstream.name}，模式 {mode_line(settings, ways)}"
+        except (ConfigError, LocalModelError) as error:
+            gateway = f"没有模型，只提供工具接口。{error.sentence}"
+        app = create_app(upstream, auth=auth, ways=ways, tools=tools)
+        tools.start()
+        typer.echo(f"网关：http://{host}:{port}/v1 → {gateway}")
+        count = len(toolbox.registry.current.specs)
+        typer.echo(f"工具：http://{host}:{port}/tools，{count} 个")
+        for left in toolbox.audit.unfinished:
+            typer.echo(
+                f"上次退出时正在执行 {left.name}（{left.caller.user_id}，编号 {left.run_id}），"
+                "不确定有没有完成，请人工核对。",
+                err=True,
+            )
         config = uvicorn.Config(
             app, host, port, log_level="warning", access_log=False,
             timeout_graceful_shutdown=LEAVING_SECONDS,
         )  # fmt: skip
         await uvicorn.Server(config).serve()
-    finally:
-        await upstream.aclose()

@@ -85,6 +85,10 @@ class Tickets:
         self._database = database
         self._wall = wall
 
+    def now(self) -> float:
+        """By the clock that expiry goes by."""
+        return self._wall()
+
     async def put(
         self,
         ticket_id: str,

@@ -8,8 +8,8 @@ import itertools
 import pytest
 
 from chathands.store.db import Database
-from chathands.store.idempotency import IdempotencyKeys, TooManyKeys
 from chathands.store.idempotency import SCHEMA as KEYS_SCHEMA
+from chathands.store.idempotency import IdempotencyKeys, TooManyKeys
 from chathands.store.tickets import (
     FIRST_NUMBER,
     KEPT_SECONDS,

@@ -1,0 +1,89 @@
+"""Errors of the HTTP faces: one value, two shapes. The tool API's is
+
+    {"error": {"code": "invalid_arguments", "message": "…", …}, …}
+
+and below /v1 it is the shape that OpenAI's clients read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from chathands.protocols.openai import error_body
+
+GATEWAY_PATH = "/v1"
+
+_OPENAI_TYPES: Mapping[int, str] = {
+    401: "authentication_error",
+    403: "permission_error",
+    429: "rate_limit_error",
+}
+
+HEADERS: Mapping[str, str] = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+"""Answers hold what tools read for one caller, and are never pages."""
+
+
+class ApiError(Exception):
+    """Ends a request. `about` are further members of the error; `beside` stand beside it."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        about: Mapping[str, Any] | None = None,
+        beside: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.headers = dict(headers or {})
+        self.about = dict(about or {})
+        self.beside = dict(beside or {})
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """In the shape of the tool API."""
+        error = {"code": self.code, "message": self.message, **self.about}
+        return {"error": error, **self.beside}
+
+
+def too_often(message: str, seconds: int) -> ApiError:
+    """429, with the whole seconds after which it is worth trying again."""
+    return ApiError(429, "rate_limited", message, headers={"retry-after": str(seconds)})
+
+
+def json_response(
+    body: Any, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Compact JSON; lone surrogates, which models write, are escaped."""
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return json_bytes(text.encode("utf-8", "backslashreplace"), status, headers)
+
+
+def json_bytes(
+    body: bytes, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    return Response(body, status, {**HEADERS, **(headers or {})}, media_type="application/json")
+
+
+def in_gateway(request: Request) -> bool:
+    path = request.url.path
+    return path == GATEWAY_PATH or path.startswith(f"{GATEWAY_PATH}/")
+
+
+def error_response(request: Request, error: ApiError) -> Response:
+    """In the shape of the face that was asked."""
+    body = error.body
+    if in_gateway(request):
+        kind = _OPENAI_TYPES.get(error.status, "invalid_request_error")
+        body = error_body(error.message, kind if error.status < 500 else "server_error")
+    return json_response(body, error.status, error.headers)
