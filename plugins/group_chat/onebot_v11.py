@@ -10,10 +10,10 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from nonebot import get_bots
+from nonebot import get_bots, get_driver
 from nonebot.adapters import Bot as BaseBot
 from nonebot.adapters import Event as BaseEvent
-from nonebot.adapters.onebot.v11 import Adapter, Bot, MessageEvent, PrivateMessageEvent
+from nonebot.adapters.onebot.v11 import Bot, MessageEvent, PrivateMessageEvent
 from nonebot.adapters.onebot.v11.event import Sender
 
 from chathands.errors import ToolFailed
@@ -39,13 +39,12 @@ from plugins.group_chat.messages import (
 from plugins.group_chat.onebot_v11_calls import asking, look_up
 from plugins.group_chat.onebot_v11_connecting import connection_lines as connection_lines
 from plugins.group_chat.onebot_v11_events import (
-    TolerantGroupMessage,
-    TolerantPrivateMessage,
     as_object,
     attachment,
     attachments_of,
     first_words,
     forwarded_in,
+    install_events,
     mended,
     mentions_bot,
     parsed,
@@ -82,9 +81,21 @@ async def _hurry_get_msg(bot: BaseBot, api: str, data: dict[str, Any]) -> None:
 
 def install() -> None:
     """Teach the adapter tolerant events, a short get_msg and odd failures. Call once, at import."""
-    Adapter.add_custom_model(TolerantGroupMessage, TolerantPrivateMessage)
+    install_events()
     Bot.on_calling_api(_hurry_get_msg)
     install_sending()
+
+
+def superuser_chats() -> list[list[Place]]:
+    """For each SUPERUSER the private chats with them, one through each account that is connected;
+    which of the accounts is their friend is not known."""
+    accounts = [bot_id for bot_id, bot in get_bots().items() if isinstance(bot, Bot)]
+    listed = {person.removeprefix("onebot:") for person in get_driver().config.superusers}
+    return [
+        [Place(PLATFORM, bot_id, None, person) for bot_id in accounts]
+        for person in sorted(listed)
+        if person.isdecimal()
+    ]
 
 
 class OneBotLine:

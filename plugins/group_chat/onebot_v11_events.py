@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import Any
 
+from nonebot.adapters.onebot.collator import Collator
 from nonebot.adapters.onebot.v11 import (
+    Adapter,
+    Event,
     GroupMessageEvent,
     Message,
     MessageEvent,
@@ -29,6 +32,9 @@ LONGEST_CARD = 80
 """Characters of a card's own summary ("[分享]…")."""
 MULTIMSG = "com.tencent.multimsg"
 """The app of a card that is a forwarded chat log (go-cqhttp, Lagrange, older LLOneBot)."""
+
+_ADAPTERS_OWN = ("to_me", "reply", "original_message")
+"""Fields that the adapter works out itself: what a payload says there is not asked for."""
 
 _PLACEHOLDERS = {
     "image": "[图片]",
@@ -59,7 +65,7 @@ def mended(values: Any) -> Any:
     """
     if not isinstance(values, dict):
         return values
-    whole = dict(values)
+    whole = {key: value for key, value in values.items() if key not in _ADAPTERS_OWN}
     for name in ("time", "font", "message_id", "self_id"):
         whole[name] = as_number(values.get(name))
     whole["sub_type"] = str(values.get("sub_type") or "normal")
@@ -80,6 +86,21 @@ def mended(values: Any) -> Any:
         whole["anonymous"] = None
         whole["sub_type"] = "anonymous"  # whoever it is, it is nobody we know
     return whole
+
+
+class TolerantModels(Collator[Event]):
+    """The adapter's table of event models, which a `sub_type` that is no text would make raise."""
+
+    def get_model(self, data: dict[str, Any]) -> list[type[Event]]:
+        if not isinstance(data.get("sub_type") or "", str):
+            data = {**data, "sub_type": ""}
+        return super().get_model(data)
+
+
+def install_events() -> None:
+    """Make the adapter read odd messages too. Call once, at import."""
+    Adapter.event_models.__class__ = TolerantModels
+    Adapter.add_custom_model(TolerantGroupMessage, TolerantPrivateMessage)
 
 
 def plain_message(message: Any) -> str | list[dict[str, Any]]:
