@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from plugins.group_chat.capture import APPROVE, DENY, Decision
-from plugins.group_chat.messages import Incoming, Place
+from plugins.group_chat.messages import Incoming, Place, Quoted
 from plugins.group_chat.speech import APPROVAL_HEAD
 
 if TYPE_CHECKING:
@@ -18,9 +18,13 @@ if TYPE_CHECKING:
 
 NOT_WAITING = "引用的不是等待确认的消息，或者它已经处理过、已经过期。"
 UNREADABLE = f"引用的消息读取不到，请 @我 并写上编号，例如：{APPROVE} 1"
+OTHER_NUMBER = (
+    "引用的那一条和写的编号不是同一个，没有执行。请只引用要处理的那条消息，或者只写它的编号。"
+)
 NONE_WAITING = "现在没有等待确认的操作。如果是在回答我的问题，请把话说完整。"
 
-_HEAD = re.compile(rf"{APPROVAL_HEAD} (?P<number>\d+) · (?P<run>[0-9A-Z-]+)】")
+REQUEST_HEAD = re.compile(rf"{APPROVAL_HEAD} (?P<number>\d+) · (?P<run>[0-9A-Z-]+)】")
+"""How a message that asks begins: with the number and the run."""
 
 
 @dataclass(eq=False, slots=True)
@@ -115,22 +119,23 @@ class Approvals:
         A quote decides alone: who quotes something that is over does not mean another one.
         """
         here = [waiting for waiting in self if waiting.place.same_chat(incoming.place)]
-        if incoming.quoted is not None and decision.number is None:
-            quoted = incoming.quoted
-            found = [waiting for waiting in here if quoted.message_id in waiting.message_ids]
-            if not found and quoted.by_bot and (head := _HEAD.match(quoted.text or "")):
-                # Asked for before a restart, or the send was not acknowledged: no id is known.
-                found = [w for w in here if w.approval.run_id == head["run"]]
-                found = [w for w in found if w.number == int(head["number"])]
-            if found:
-                return found[0]
-            if quoted.text is None and not quoted.by_bot and incoming.mentioned and here:
+        if incoming.quoted is not None:
+            quoted, number = incoming.quoted, decision.number
+            found = _asked_for_in(quoted, here)
+            if found is not None:
+                # Who points at one and writes the number of another may mean either.
+                return found if number in (None, found.number) else OTHER_NUMBER
+            unreadable = quoted.text is None and not quoted.by_bot
+            if number is None and unreadable and incoming.mentioned and here:
                 return UNREADABLE
-            # The asker's own message is the other thing that names an approval. Whatever else is
-            # quoted, the yes is to that, and not to what happens to wait.
-            here = [waiting for waiting in here if waiting.question_id == quoted.message_id]
-            if not here or not incoming.mentioned:
+            if not incoming.mentioned:
                 return NOT_WAITING
+            if number is None:
+                # The asker's own message is the other thing that names an approval. Whatever else
+                # is quoted, the yes is to that, and not to what happens to wait.
+                here = [waiting for waiting in here if waiting.question_id == quoted.message_id]
+                if not here:
+                    return NOT_WAITING
         if decision.number is not None:
             for waiting in here:
                 if waiting.number == decision.number:
@@ -150,3 +155,13 @@ class Approvals:
         task = asyncio.ensure_future(self._on_expired(waiting))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _asked_for_in(quoted: Quoted, here: Sequence[Waiting]) -> Waiting | None:
+    """The one of `here` that the quoted message asks for."""
+    found = [waiting for waiting in here if quoted.message_id in waiting.message_ids]
+    if not found and quoted.by_bot and (head := REQUEST_HEAD.match(quoted.text or "")):
+        # Asked for before a restart, or the send was not acknowledged: no id is known.
+        found = [w for w in here if w.approval.run_id == head["run"]]
+        found = [w for w in found if w.number == int(head["number"])]
+    return found[0] if found else None

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from plugins.group_chat.approvals import NONE_WAITING, NOT_WAITING, UNREADABLE
+from plugins.group_chat.approvals import NONE_WAITING, NOT_WAITING, OTHER_NUMBER, UNREADABLE
 from plugins.group_chat.capture import Decision, decision_in, is_stop
 from plugins.group_chat.messages import Fate, Quoted
 from tests.group_chat.kit import PUSH, Chat, action, chatting
@@ -197,6 +197,25 @@ async def test_two_waiting_ones_are_told_apart(tmp_path):
         assert chat.pushed == ["运营群:十月"]
         await chat.says("确认", user="5", role="admin", quoted=first)
         assert chat.pushed[1:] == ["销售群:九月汇总 [CQ:at,qq=all]"]
+
+
+@virtual
+async def test_a_quote_of_one_with_the_number_of_another_is_no_yes(tmp_path):
+    other = action("push", robot="运营群", content="十月")
+    async with chatting(tmp_path, [PUSH, other, DONE]) as chat:
+        first = await asked(chat)
+        second = await asked(chat, user="2")
+        for quoted, number in ((first, 2), (second, 1)):
+            for mentioned in (False, True):
+                about = {"quoted": quoted, "mentioned": mentioned}
+                await chat.says(f"确认 {number}", user="5", role="admin", **about)
+                assert chat.line.texts[-1] == OTHER_NUMBER
+        beside = {"quoted": "b99", "mentioned": False}
+        await chat.says("确认 2", user="5", role="admin", **beside)
+        assert chat.line.texts[-1] == NOT_WAITING
+        assert chat.pushed == []
+        await chat.says("确认 2", user="5", role="admin", quoted=second, mentioned=False)
+        assert chat.pushed == ["运营群:十月"]
 
 
 @virtual
