@@ -1,4 +1,4 @@
-"""The command line: `chathands chat | serve | eval | trace | tools | audit | doctor`."""
+"""The command line: `chathands chat | serve | approvals | eval | trace | tools | doctor` …"""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ def _root(
 
 
 def _register() -> None:
-    from chathands.cli import chat, doctor, evaluate, operate, serve, trace
+    from chathands.cli import approvals, chat, doctor, evaluate, operate, serve, trace
 
     chat.register(app)
     serve.register(app)
+    approvals.register(app)
     evaluate.register(app)
     trace.register(app)
     operate.register(app)

@@ -28,6 +28,7 @@ SCHEMA = (
         expires_at REAL NOT NULL,
         decided_by TEXT NOT NULL DEFAULT '',
         settled INTEGER NOT NULL DEFAULT 0,
+        announced INTEGER NOT NULL DEFAULT 0,
         data BLOB NOT NULL
     )
     """,
@@ -143,6 +144,20 @@ class Tickets:
             [self._wall()],
         )
         return [_row(row) for row in rows]
+
+    async def announce(self, most: int) -> list[TicketRow]:
+        """Waiting tickets nobody was told of yet, each given out once; see `unannounce`."""
+        rows = await self._database.query(
+            "UPDATE tickets SET announced = 1 WHERE id IN ("
+            "SELECT id FROM tickets WHERE announced = 0 AND state = 'waiting' AND expires_at > ?"
+            f" ORDER BY created, number LIMIT ?) RETURNING {_COLUMNS}",
+            [self._wall(), most],
+        )
+        return sorted(map(_row, rows), key=lambda row: (row.created, row.number))
+
+    async def unannounce(self, ticket_id: str) -> None:
+        """Nobody could be told after all: it is given out again."""
+        await self._database.query("UPDATE tickets SET announced = 0 WHERE id = ?", [ticket_id])
 
     async def decide(self, ticket_id: str, *, approve: bool, by: str) -> TicketRow | None:
         """Decide a waiting ticket; None when it does not wait (any more). The first one counts."""

@@ -92,6 +92,7 @@ class GroupChat:
         )
         self._approvals = self._decisions.approvals
         self._replies = self._decisions.replies
+        self.tickets = self._decisions.tickets
         self._sender = self._replies.sender
         self._sender.redaction = Redaction.of(settings)
         self._signs = Signs(

@@ -16,6 +16,7 @@ from plugins.group_chat.messages import Incoming, Line, Place
 from plugins.group_chat.presence import Presence
 from plugins.group_chat.queue import FairGate
 from plugins.group_chat.replies import WAS_RECALLED, Replies
+from plugins.group_chat.tickets import ProgramTickets
 
 if TYPE_CHECKING:
     from chathands.agent import Agent, Declined, Finished, Suspended
@@ -48,10 +49,15 @@ class Decisions:
         self._busy = busy
         self.approvals = Approvals(self._expire)
         self.replies = Replies(line, settings, presence, accepted, self.approvals, later)
+        self.tickets = ProgramTickets(self.replies.sender)
 
     async def decide(self, agent: Agent, incoming: Incoming, decision: Decision) -> str | None:
         """Let the run that is meant go on to its reply; the sentence to answer when there is none,
         or it is not this person's to decide (said once)."""
+        here = [one for one in self.approvals if one.place.same_chat(incoming.place)]
+        said = await self.tickets.answer(agent.store.tickets, incoming, decision, here)
+        if said is not None:
+            return said
         waiting = self.approvals.meant(incoming, decision)
         if isinstance(waiting, str):
             return waiting

@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from nonebot import get_bots, get_driver
+from nonebot import get_bots
 from nonebot.adapters import Bot as BaseBot
 from nonebot.adapters import Event as BaseEvent
 from nonebot.adapters.onebot.v11 import Bot, MessageEvent, PrivateMessageEvent
@@ -84,18 +84,6 @@ def install() -> None:
     install_events()
     Bot.on_calling_api(_hurry_get_msg)
     install_sending()
-
-
-def superuser_chats() -> list[list[Place]]:
-    """For each SUPERUSER the private chats with them, one through each account that is connected;
-    which of the accounts is their friend is not known."""
-    accounts = [bot_id for bot_id, bot in get_bots().items() if isinstance(bot, Bot)]
-    listed = {person.removeprefix("onebot:") for person in get_driver().config.superusers}
-    return [
-        [Place(PLATFORM, bot_id, None, person) for bot_id in accounts]
-        for person in sorted(listed)
-        if person.isdecimal()
-    ]
 
 
 class OneBotLine:

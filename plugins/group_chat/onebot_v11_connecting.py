@@ -3,8 +3,23 @@
 from __future__ import annotations
 
 import nonebot
-from nonebot import get_driver
-from nonebot.adapters.onebot.v11 import Adapter
+from nonebot import get_bots, get_driver
+from nonebot.adapters.onebot.v11 import Adapter, Bot
+
+from plugins.group_chat.messages import Place
+from plugins.group_chat.onebot_v11_notices import PLATFORM
+
+
+def superuser_chats() -> list[list[Place]]:
+    """For each SUPERUSER the private chats with them, one through each account that is connected;
+    which of the accounts is their friend is not known."""
+    accounts = [bot_id for bot_id, bot in get_bots().items() if isinstance(bot, Bot)]
+    listed = {person.removeprefix("onebot:") for person in get_driver().config.superusers}
+    return [
+        [Place(PLATFORM, bot_id, None, person) for bot_id in accounts]
+        for person in sorted(listed)
+        if person.isdecimal()
+    ]
 
 
 def connection_lines() -> list[tuple[str, str]]:
@@ -39,5 +54,11 @@ def connection_lines() -> list[tuple[str, str]]:
             )
         )
     if not config.superusers:
-        lines.append(("INFO", "没有设置 SUPERUSERS：对外的操作只能由群主和群管理员确认"))
+        lines.append(
+            (
+                "INFO",
+                "没有设置 SUPERUSERS：群里对外的操作只能由群主和群管理员确认，"
+                "程序发起的只能用 chathands approvals 批准",
+            )
+        )
     return lines

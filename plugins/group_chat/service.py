@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from plugins.group_chat.chat import GroupChat
 from plugins.group_chat.commands import Commands
 from plugins.group_chat.lifecycle import Engine, Farewell
 from plugins.group_chat.log_tail import LogTail
+from plugins.group_chat.onebot_v11_connecting import superuser_chats
 
 if TYPE_CHECKING:
     from chathands.agent import Agent, AgentFacts
@@ -34,6 +36,7 @@ class Service:
         self._farewell: Farewell | None = None
         self._outbox: Outbox | None = None
         self._log_handler: int | None = None
+        self._announcing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """A NoneBot startup hook. Raises ConfigError; bot.py has looked for one before."""
@@ -61,6 +64,9 @@ class Service:
         """A NoneBot shutdown hook; the connections are closed by now."""
         if self._farewell is not None:
             self._farewell.remove()
+        if self._announcing is not None:
+            self._announcing.cancel()
+            await asyncio.wait({self._announcing})
         if self._engine is not None:
             await self._engine.stop()
         if self._outbox is not None:
@@ -78,6 +84,10 @@ class Service:
         for level, text in _agent_lines(agent.describe()):
             logger.log(level, text)
         self.chat.restore(agent)
+        self._announcing = asyncio.create_task(
+            self.chat.tickets.announce_forever(agent.store.tickets, superuser_chats),
+            name="chathands-announce-tickets",
+        )
 
 
 async def _outbox_of(settings: Settings) -> Outbox | None:
