@@ -62,6 +62,9 @@ class PlayedLine:
 
     def __init__(self) -> None:
         self.sent: list[Outgoing] = []
+        self.sent_as: list[tuple[Outgoing, Fate]] = []
+        """What was sent, and what became of it; one that waits for its acknowledgement counts as
+        unknown."""
         self.fates: list[Fate] = []
         self.answers = True
         self.acknowledges: asyncio.Event | None = None
@@ -76,11 +79,14 @@ class PlayedLine:
 
     async def send(self, message: Outgoing, *, seconds: float) -> Sent:
         await asyncio.sleep(0)
+        number = len(self.sent_as)
         self.sent.append(message)
+        self.sent_as.append((message, Fate.UNKNOWN))
         self.changed.set()
         if self.acknowledges is not None:
             await self.acknowledges.wait()
         fate = self.fates.pop(0) if self.fates else Fate.SENT
+        self.sent_as[number] = (message, fate)
         return Sent(fate, f"b{len(self.sent)}" if fate is Fate.SENT else None)
 
     async def connected(self, bot_id: str, *, seconds: float) -> bool:
