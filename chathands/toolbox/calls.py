@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal
 
 from chathands.conversation import ToolCall, ToolResult, ToolSpec
@@ -49,6 +50,47 @@ class Decision:
     by: str = ""
 
 
+Code = Literal[
+    "unknown_tool",
+    "invalid_arguments",
+    "forbidden",
+    "rate",
+    "quota",
+    "busy",
+    "breaker",
+    "stuck",
+    "given_up",
+    "too_late",
+    "order",
+    "repeated",
+    "undecided",
+    "denied",
+    "audit",
+    "timeout",
+    "failed",
+    "unknown",
+]
+"""`order`: its place in the reply; `undecided`: nobody could be asked, or a person said no;
+`denied`: by the tool itself; `given_up`: it has failed too often in this run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why a call is not `ok`, for programs; the sentence is for models and people.
+    `retry_after`: seconds, where waiting helps."""
+
+    code: Code
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A call's result, and why when it is not `ok`."""
+
+    result: ToolResult
+    why: Why | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Results in the order of the calls. With `pending`, `remaining` starts with that call and
@@ -59,6 +101,8 @@ class Batch:
     remaining: tuple[ToolCall, ...] = ()
     closes_run: bool = False
     """The model repeats itself: ask it for its answer now."""
+    why: Mapping[str, Why] = field(default_factory=lambda: MappingProxyType({}))
+    """By call id, for results that are not `ok`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +131,7 @@ class Refused:
     hash: str
     arguments: dict[str, Any]
     spec: ToolSpec | None
+    why: Why
 
     @property
     def reads(self) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from chathands.conversation import Status, ToolCall, ToolResult, ToolSpec
@@ -17,13 +18,24 @@ from chathands.toolbox.calls import (
     Batch,
     CallFinished,
     CallStarted,
+    Code,
     Decision,
     OnEvent,
     PendingCall,
+    Ran,
     Ready,
     Refused,
+    Why,
 )
-from chathands.toolbox.guards import done_entry, repeat_of
+from chathands.toolbox.gate import Gate
+from chathands.toolbox.guards import (
+    GIVE_UP_AFTER,
+    NO_FAILURE,
+    done_entry,
+    failures,
+    repeat_of,
+    report_failure,
+)
 from chathands.toolbox.perform import Performer
 from chathands.toolbox.redact import Redactor
 
@@ -34,6 +46,7 @@ if TYPE_CHECKING:
     from chathands.toolbox.audit import Audit
     from chathands.toolbox.context import RunScope
     from chathands.toolbox.policy import Policy
+    from chathands.toolbox.rates import DailyUse
     from chathands.workers.pool import WorkerPool
 
 logger = logging.getLogger(__name__)
@@ -43,6 +56,8 @@ READS_AT_ONCE = 8
 
 _READ_FIRST = "这一步没有执行：同一条回复里还有查询，先看结果再决定，需要时单独再调用一次。"
 _AFTER_FAULT = "这一步没有执行：它前面的操作没有成功。"
+_IN_DOUBT = "不久前同样的操作结果不明，可能已经做过，请先核对再决定"
+_GIVEN_UP = "{name} 在本次提问里已经接连失败，没有再执行；请直接告诉用户哪一步没有办成和原因。"
 _AFTER_DENIAL = "没有执行：它前面的操作没有执行。"
 
 
@@ -56,11 +71,19 @@ class Executor:
         audit: Audit,
         workers: WorkerPool,
         http: Callable[[], httpx.AsyncClient],
+        *,
+        daily: DailyUse | None = None,
+        on_trouble: Callable[[str], object] = logger.warning,
     ) -> None:
-        """`http` gives the shared client; it is called only by tools that need it."""
+        """`http` gives the shared client; it is called only by tools that need it. `daily` keeps
+        the counts that quotas go by; without it they end with the process. `on_trouble` gets one
+        sentence for an admin when a tool that keeps failing is left alone."""
         self.policy = policy
         self._audit = audit
-        self._performer = Performer(settings, policy, audit, workers, http, Redactor.of(settings))
+        self.gate = Gate(policy, on_trouble, daily=daily)
+        self._performer = Performer(
+            settings, policy, audit, workers, http, Redactor.of(settings), self.gate
+        )
 
     async def run_batch(
         self,
@@ -93,24 +116,27 @@ class Executor:
                 work.put(index, self._refuse(step, scope))
                 fault = fault or not step.reads
             elif not step.reads and reads:
-                work.put(index, self._performer.unrun(step, scope, _READ_FIRST))
+                work.put(index, self._performer.unrun(step, scope, _READ_FIRST, Why("order")))
             elif not step.reads and fault:
-                work.put(index, self._performer.unrun(step, scope, _AFTER_FAULT))
-            elif repeat := self._repeat(step, work):
-                work.put(index, repeat)
-                fault = fault or repeat.status is not Status.OK
+                work.put(index, self._performer.unrun(step, scope, _AFTER_FAULT, Why("order")))
+            elif answered := self._repeat(step, work) or self._given_up(step, work):
+                work.put(index, answered)
+                fault = fault or answered.result.status is not Status.OK
             elif step.hash not in granted and (reason := self._approval(step, scope)):
-                why_not = nobody_here(scope.caller, step.call.name, self.policy)
-                if why_not is None:
+                if why := nobody_here(scope.caller, step.call.name, self.policy):
+                    ran = self._performer.unrun(step, scope, why, Why("undecided"), decided=True)
+                elif shut := await self.gate.shut(step, scope.caller):
+                    ran = self._performer.unrun(step, scope, shut.sentence, shut.why)
+                else:
                     return work.batch(_pending(step, reason), index)
-                work.put(index, self._performer.unrun(step, scope, why_not, decided=True))
+                work.put(index, ran)
                 fault = fault or not step.reads
             else:
-                result = await self._performer.perform(
+                ran = await self._performer.perform(
                     step, scope, work.emit, granted=yes if step.hash in granted else None
                 )
-                work.put(index, result)
-                fault = fault or result.status is not Status.OK
+                work.put(index, ran)
+                fault = fault or ran.result.status is not Status.OK
         return work.batch()
 
     def deny(
@@ -129,19 +155,21 @@ class Executor:
         for index, step in enumerate(work.steps):
             first = index == 0
             if isinstance(step, Ready):
-                result = self._performer.unrun(
+                ran = self._performer.unrun(
                     step,
                     scope,
                     why if first else _AFTER_DENIAL,
+                    Why("undecided" if first else "order"),
                     decided=first,
                     decision=decision if first else None,
                 )
             elif first:
                 denied = replace(step.result, status=Status.DENIED, content=why)
-                result = self._refuse(replace(step, result=denied), scope, decision)
+                refused = replace(step, result=denied, why=Why("undecided"))
+                ran = self._refuse(refused, scope, decision)
             else:
-                result = self._refuse(step, scope)
-            work.put(index, result)
+                ran = self._refuse(step, scope)
+            work.put(index, ran)
         return work.batch()
 
     def _work(self, calls: Sequence[ToolCall], scope: RunScope, on_event: OnEvent | None) -> _Work:
@@ -163,8 +191,8 @@ class Executor:
                 seen.add(step.hash)
                 if step.hash in granted or self._approval(step, work.scope):
                     continue
-                if repeat := self._repeat(step, work):
-                    work.put(index, repeat)
+                if answered := self._repeat(step, work) or self._given_up(step, work):
+                    work.put(index, answered)
                 else:
                     group.create_task(run(index, step))
 
@@ -174,17 +202,19 @@ class Executor:
         spec, tool = generation.specs.get(call.name), generation.tools.get(call.name)
         if spec is None or tool is None:
             names = [seen.name for seen in generation.visible_to(scope.caller, self.policy)]
-            return _refused(call, scope, Status.FAILED, render.unknown_tool(call.name, names))
+            said = render.unknown_tool(call.name, names)
+            return _refused(call, scope, Status.FAILED, said, "unknown_tool")
         checked = compile_schema(spec.parameters).check(call.arguments)
         if checked.problems:
             faults = "；".join(problem.sentence("zh") for problem in checked.problems[:3])
-            return _refused(call, scope, Status.FAILED, render.one_sentence(f"{faults}。"), spec)
+            said = render.one_sentence(f"{faults}。")
+            return _refused(call, scope, Status.FAILED, said, "invalid_arguments", spec)
         try:
             tool.signature.validate(checked.arguments)
         except ToolFailed as error:
-            return _refused(call, scope, Status.FAILED, error.sentence, spec)
+            return _refused(call, scope, Status.FAILED, error.sentence, "invalid_arguments", spec)
         if why := self.policy.refusal(scope.caller, spec):
-            return _refused(call, scope, Status.DENIED, why, spec)
+            return _refused(call, scope, Status.DENIED, why, "forbidden", spec)
         effective = _with_defaults(spec, checked.arguments)
         return Ready(
             call=replace(call, arguments=checked.arguments),
@@ -198,13 +228,14 @@ class Executor:
     def _approval(self, step: Ready, scope: RunScope) -> str | None:
         """Why a person must say yes; asked late, since a call before it may have read foreign
         text."""
-        return self.policy.approval_reason(
+        reason = self.policy.approval_reason(
             step.spec, read_foreign=scope.read_foreign, confidence=step.call.confidence
         )
+        if step.hash in self._performer.doubts:
+            return f"{_IN_DOUBT}；{reason}" if reason else f"{_IN_DOUBT}。"
+        return reason
 
-    def _refuse(
-        self, step: Refused, scope: RunScope, decision: Decision | None = None
-    ) -> ToolResult:
+    def _refuse(self, step: Refused, scope: RunScope, decision: Decision | None = None) -> Ran:
         result = step.result
         tool = scope.generation.tools.get(result.name)
         scope.done.append(
@@ -215,23 +246,35 @@ class Executor:
                 side_effect=step.spec.side_effect if step.spec else "none",
                 target=tool.describe_target(step.arguments) if tool else "",
                 decided=decision is not None,
+                code=step.why.code,
             )
         )
         self._audit.call(
             scope.caller, scope.run_id, result.name, step.arguments,
             result.status, result.content, len(result.content), decision,
         )  # fmt: skip
-        return result
+        return Ran(result, step.why)
 
     @staticmethod
-    def _repeat(step: Ready, work: _Work) -> ToolResult | None:
+    def _repeat(step: Ready, work: _Work) -> Ran | None:
         repeat = repeat_of(work.scope.done, step.hash, reads=step.reads)
         if repeat is None:
             return None
         work.closes_run = work.closes_run or repeat.closes_run
-        return ToolResult(
+        result = ToolResult(
             step.call.id, step.call.name, repeat.status, repeat.content, foreign=step.spec.foreign
         )
+        return Ran(result, Why("repeated") if repeat.status is not Status.OK else None)
+
+    def _given_up(self, step: Ready, work: _Work) -> Ran | None:
+        """The answer to a call of a tool that has failed too often in this run: what the model
+        was told has not helped, so it is asked for its answer."""
+        name = step.call.name
+        if failures(work.scope.done, name) < GIVE_UP_AFTER:
+            return None
+        work.closes_run = True
+        said = _GIVEN_UP.format(name=name)
+        return self._performer.unrun(step, work.scope, said, Why("given_up"))
 
 
 @dataclass(slots=True)
@@ -242,11 +285,27 @@ class _Work:
     on_event: OnEvent | None
     steps: list[Ready | Refused]
     results: dict[int, ToolResult] = field(default_factory=dict)
+    why: dict[str, Why] = field(default_factory=dict)
     closes_run: bool = False
 
-    def put(self, index: int, result: ToolResult) -> None:
+    def put(self, index: int, ran: Ran) -> None:
+        result = ran.result
+        if ran.why is not None:
+            self.why[result.call_id] = ran.why
+            if ran.why.code not in NO_FAILURE:
+                result = self._reported(result)
         self.results[index] = result
         self.emit(CallFinished(result))
+
+    def _reported(self, result: ToolResult) -> ToolResult:
+        """With what the model is told when the tool has failed too often; past that the model
+        does not listen."""
+        note = report_failure(self.scope.done, result.name)
+        if note is None:
+            return result
+        if failures(self.scope.done, result.name) > GIVE_UP_AFTER:
+            self.closes_run = True
+        return replace(result, content=f"{result.content}\n{note}")
 
     def emit(self, event: CallStarted | CallFinished) -> None:
         if self.on_event is None:
@@ -263,7 +322,7 @@ class _Work:
         if pending is not None:
             later = [n for n in range(at + 1, len(self.steps)) if n not in self.results]
             remaining = (pending.call, *(_call(self.steps[n]) for n in later))
-        return Batch(results, pending, remaining, self.closes_run)
+        return Batch(results, pending, remaining, self.closes_run, MappingProxyType(self.why))
 
 
 def _call(step: Ready | Refused) -> ToolCall:
@@ -277,6 +336,7 @@ def _refused(
     scope: RunScope,
     status: Status,
     sentence: str,
+    code: Code,
     spec: ToolSpec | None = None,
 ) -> Refused:
     return Refused(
@@ -284,6 +344,7 @@ def _refused(
         call_hash(scope.caller, call.name, call.arguments),
         dict(call.arguments),
         spec,
+        Why(code),
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,17 @@ from chathands.conversation import SideEffect, Status, ToolResult
 FAILED_READS = 2
 """How often the same read may fail before it counts as repeated: once more helps against a hiccup
 of a network, a third time never did."""
+
+GIVE_UP_AFTER = 3
+"""Calls of one tool in a row that came to nothing, whatever the arguments. Then it is not run any
+more in this run and the person is told."""
+
+DOUBT_SECONDS = 600.0
+"""How long a side effect that may have happened is remembered beyond its run."""
+MAX_DOUBTS = 1000
+
+NO_FAILURE = frozenset({"order", "repeated", "given_up", "undecided", "too_late"})
+"""Codes of calls that were not run for no fault of theirs."""
 
 Done = dict[str, Any]
 
@@ -26,10 +38,12 @@ def done_entry(
     decided: bool = False,
     told: Sequence[str] = (),
     files: Sequence[Mapping[str, str]] = (),
+    code: str = "",
 ) -> Done:
     """The record of one finished call. `started`: its function was entered; `decided`: it was
     refused for the whole run (a person said no, or nobody could say yes); `told`: what the person
-    must hear of it; `files`: what it attached for them, as `attachments` stores it."""
+    must hear of it; `files`: what it attached for them, as `attachments` stores it; `code`: why it
+    is not `ok`, as `calls.Why` has it."""
     return {
         "hash": call_hash,
         "name": result.name,
@@ -43,6 +57,7 @@ def done_entry(
         "decided": decided,
         "told": list(told),
         "files": list(files),
+        "code": code,
     }
 
 
@@ -97,3 +112,61 @@ def _earlier_effect(done: Sequence[Done], call_hash: str) -> Done | None:
         if entry["hash"] == call_hash and (entry["started"] or entry["decided"]):
             return entry
     return None
+
+
+def failures(done: Sequence[Done], name: str) -> int:
+    """How often in a row the last calls of this tool came to nothing; an `unknown` one ends the
+    row, for it is no failure."""
+    count = 0
+    for entry in reversed(done):
+        if entry["name"] != name or entry.get("code") in NO_FAILURE:
+            continue
+        if entry["status"] not in (Status.FAILED, Status.DENIED):
+            break
+        count += 1
+    return count
+
+
+def report_failure(done: Sequence[Done], name: str) -> str | None:
+    """When the tool has just failed for the last time it may: what the model is told beside its
+    result. What the person is told goes into the entry. None otherwise."""
+    if failures(done, name) < GIVE_UP_AFTER:
+        return None
+    last = next(entry for entry in reversed(done) if entry["name"] == name)
+    if not any(entry["name"] == name and entry.get("gave_up") for entry in done):
+        last["gave_up"] = True
+        target = f"（{last['target']}）" if last.get("target") else " "
+        last["told"] = [*last["told"], f"{name}{target}没有成功：{_brief(last['content'])}"]
+    return (
+        f"（{name} 已经接连 {GIVE_UP_AFTER} 次没有成功，本次提问不再执行它。"
+        "不要再调用，请直接告诉用户哪一步没有办成和原因。）"
+    )
+
+
+def _brief(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 120 else f"{line[:120]}…"
+
+
+class Doubts:
+    """Exact calls (by hash: person, place, tool, arguments) whose outcome is not known, for a
+    while: asked again in another run, a person has to say yes. Within the run they are never run
+    again."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._since: dict[str, float] = {}
+
+    def add(self, call_hash: str) -> None:
+        self._since.pop(call_hash, None)
+        self._since[call_hash] = self._clock()
+        while len(self._since) > MAX_DOUBTS:
+            del self._since[next(iter(self._since))]
+
+    def settle(self, call_hash: str) -> None:
+        """It has been run again since, and its outcome is known."""
+        self._since.pop(call_hash, None)
+
+    def __contains__(self, call_hash: str) -> bool:
+        since = self._since.get(call_hash)
+        return since is not None and self._clock() - since < DOUBT_SECONDS

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from chathands.conversation import Status, ToolResult
-from chathands.errors import ChatHandsError, ToolDenied, ToolFailed, ToolOutcomeUnknown
 from chathands.toolbox import render
 from chathands.toolbox.attachments import Attachments
-from chathands.toolbox.calls import CallStarted, Decision, Ready
+from chathands.toolbox.breaker import Doing
+from chathands.toolbox.calls import CallStarted, Decision, Ran, Ready, Why
 from chathands.toolbox.context import RunScope, ToolContext
+from chathands.toolbox.endings import Endings, contained
 from chathands.toolbox.files import FileRoots
-from chathands.toolbox.guards import done_entry
+from chathands.toolbox.gate import Gate, Pass, Shut
+from chathands.toolbox.guards import Doubts, done_entry
+from chathands.toolbox.lanes import current_stay
 
 if TYPE_CHECKING:
     import httpx
@@ -33,13 +35,6 @@ UNWIND_SECONDS = 0.5
 """What a cancelled tool gets for its `finally` blocks; after that it is left behind. The reply has
 to be out two seconds after the deadline, and a cancelled run sooner."""
 
-
-SOURCE_CHARACTERS = 200
-"""A text argument this long is a source (to summarise, to translate), not a name or a question."""
-
-OPENING = 600
-"""Characters of such a text that are looked at for a refusal; one stands at the beginning."""
-
 _TOO_LATE = "时间用完了，这一步没有执行。"
 
 Emit = Callable[[CallStarted], None]
@@ -47,11 +42,14 @@ Emit = Callable[[CallStarted], None]
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A recorded result. `size`: characters the tool gave; `cancelled`: the run was, meanwhile."""
+    """A recorded result. `size`: characters the tool gave; `cancelled`: the run was, meanwhile;
+    `doing`: what it says of the tool."""
 
     result: ToolResult
     size: int
+    why: Why | None = None
     cancelled: bool = False
+    doing: Doing = "none"
 
 
 class Performer:
@@ -63,6 +61,7 @@ class Performer:
         workers: WorkerPool,
         http: Callable[[], httpx.AsyncClient],
         redactor: Redactor,
+        gate: Gate,
     ) -> None:
         self._settings = settings
         self._policy = policy
@@ -70,12 +69,15 @@ class Performer:
         self._workers = workers
         self._http = http
         self._redactor = redactor
+        self._endings = Endings(redactor)
         self._limit = render.result_limit(settings.model.context)
+        self._gate = gate
+        self.doubts = Doubts()
         self._left_behind: set[asyncio.Task[Any]] = set()
 
     async def perform(
         self, ready: Ready, scope: RunScope, emit: Emit, *, granted: Decision | None = None
-    ) -> ToolResult:
+    ) -> Ran:
         """Run the call and record it in `scope.done` and the audit; `granted` by a person, it does
         so whatever time is left.
 
@@ -83,48 +85,60 @@ class Performer:
         already recorded as `unknown`.
         """
         if granted is None and scope.remaining() <= 0:
-            return self.unrun(ready, scope, _TOO_LATE)
-        if ready.reads:
-            run = await self._run(ready, scope, emit, approved=granted is not None)
-            self._note(ready, scope, run.result, run.size, granted)
-        else:
-            run = await self._run_effect(ready, scope, emit, granted)
+            return self.unrun(ready, scope, _TOO_LATE, Why("too_late"))
+        passed = await self._gate.enter(ready, scope.caller, self._seconds(ready, scope, granted))
+        if isinstance(passed, Shut):
+            return self.unrun(ready, scope, passed.sentence, passed.why, decision=granted)
+        doing: Doing = "none"
+        try:
+            if ready.reads:
+                run = await self._run(ready, scope, emit, passed, granted)
+                self._note(ready, scope, run.result, run.size, granted)
+            else:
+                run = await self._run_effect(ready, scope, emit, passed, granted)
+            doing = run.doing
+        finally:
+            passed.end(doing)
         if run.cancelled:
             raise asyncio.CancelledError
-        return run.result
+        return Ran(run.result, run.why)
+
+    def _seconds(self, ready: Ready, scope: RunScope, granted: Decision | None) -> float:
+        seconds = self._policy.timeout(ready.spec, ready.tool.timeout)
+        return seconds if granted is not None else min(seconds, scope.remaining())
 
     def unrun(
         self,
         ready: Ready,
         scope: RunScope,
         content: str,
-        status: Status = Status.DENIED,
+        why: Why,
         *,
         decided: bool = False,
         decision: Decision | None = None,
-    ) -> ToolResult:
+    ) -> Ran:
         """The result of a call that was not run, recorded like any other. `decided`: for this
         whole run; `decision`: when a person was asked."""
-        run = self._unrun(ready, scope, content, status, decided=decided)
+        run = self._unrun(ready, scope, content, why, decided=decided)
         self._note(ready, scope, run.result, run.size, decision)
-        return run.result
+        return Ran(run.result, why)
 
     def _unrun(
         self,
         ready: Ready,
         scope: RunScope,
         content: str,
-        status: Status = Status.DENIED,
+        why: Why,
         *,
         decided: bool = False,
         cancelled: bool = False,
     ) -> _Run:
-        result = ToolResult(ready.call.id, ready.call.name, status, content)
-        scope.done.append(_entry(ready, result, started=False, decided=decided))
-        return _Run(result, len(content), cancelled)
+        result = ToolResult(ready.call.id, ready.call.name, Status.DENIED, content)
+        scope.done.append(_entry(ready, result, why.code, started=False, decided=decided))
+        return _Run(result, len(content), why, cancelled)
 
     async def _run_effect(
-        self, ready: Ready, scope: RunScope, emit: Emit, granted: Decision | None
+        self, ready: Ready, scope: RunScope, emit: Emit, passed: Pass, granted: Decision | None
     ) -> _Run:
         """Between an intent that is on the disk and its outcome."""
         call, approved = ready.call, granted is not None
@@ -136,13 +150,15 @@ class Performer:
             intent, cancelled = await _settled(writing)
         except OSError as error:
             logger.error("run %s: audit cannot be written: %s", scope.run_id, error)
-            return self._unrun(ready, scope, "审计日志写不进去，所以没有执行，请管理员检查磁盘。")
+            content = "审计日志写不进去，所以没有执行，请管理员检查磁盘。"
+            return self._unrun(ready, scope, content, Why("audit"))
         if cancelled:
-            run = self._unrun(ready, scope, "提问已取消，没有执行。", cancelled=True)
+            content = "提问已取消，没有执行。"
+            run = self._unrun(ready, scope, content, Why("too_late"), cancelled=True)
         elif not approved and scope.remaining() <= 0:  # the disk took its time
-            run = self._unrun(ready, scope, _TOO_LATE)
+            run = self._unrun(ready, scope, _TOO_LATE, Why("too_late"))
         else:
-            run = await self._run(ready, scope, emit, approved=approved)
+            run = await self._run(ready, scope, emit, passed, granted)
         result = run.result
         try:
             closing = self._audit.outcome(intent, result.status, result.content, run.size)
@@ -152,11 +168,12 @@ class Performer:
             logger.error("run %s: audit cannot be written: %s", scope.run_id, error)
         return replace(run, cancelled=run.cancelled or cancelled)
 
-    async def _run(self, ready: Ready, scope: RunScope, emit: Emit, *, approved: bool) -> _Run:
+    async def _run(
+        self, ready: Ready, scope: RunScope, emit: Emit, passed: Pass, granted: Decision | None
+    ) -> _Run:
         loop = asyncio.get_running_loop()
-        seconds = self._policy.timeout(ready.spec, ready.tool.timeout)
-        if not approved:
-            seconds = min(seconds, scope.remaining())
+        seconds = self._seconds(ready, scope, granted)
+        whole = seconds >= self._policy.timeout(ready.spec, ready.tool.timeout)
         started = loop.time()
         end = started + seconds
         files = FileRoots(self._settings.data_dir, scope.caller)
@@ -170,16 +187,25 @@ class Performer:
             http=self._http,
             workers=self._workers,
             remaining=lambda: max(end - loop.time(), 0),
-            tell=lambda sentence: told.append(self._sentence(sentence)),
+            tell=lambda sentence: told.append(self._endings.sentence(sentence)),
             attach=attached.attach,
         )
         emit(CallStarted(ready.call, ready.spec))
-        task = loop.create_task(_contained(ready.tool.run(context, dict(ready.call.arguments))))
+        stay = current_stay.set(passed.stay)
+        passed.stay.hold()
+        task = loop.create_task(contained(ready.tool.run(context, dict(ready.call.arguments))))
+        task.add_done_callback(lambda _: passed.stay.let_go())
+        current_stay.reset(stay)
+        passed.stay.let_go()  # what runs holds it now
         stopped, cancelled = await self._wait(task, seconds)
-        status, text = self._ending(task, ready, scope, stopped)
+        ended = self._endings.of(task, ready, scope, stopped)
+        status, text, doing = ended.status, ended.text, ended.doing
+        if ended.code == "timeout" and (cancelled or not whole):
+            doing = "none"  # it was not given its time
         foreign = ready.spec.foreign or files.opened_upload
-        size = len(text)
-        text, cut = render.shortened(render.capped(text), self._limit, size)
+        size = len(text) if ended.size is None else ended.size
+        limit = min(self._policy.rule(ready.call.name).result_size or self._limit, self._limit)
+        text, cut = render.shortened(text, limit, size)
         handed = attached.stored() if status is Status.OK else []
         if handed:
             text = f"{text}\n{attached.note}".lstrip("\n")
@@ -193,8 +219,14 @@ class Performer:
             foreign=foreign,
         )
         scope.read_foreign = scope.read_foreign or foreign
-        scope.done.append(_entry(ready, result, started=True, told=told, files=handed))
-        return _Run(result, size, cancelled)
+        why = Why(ended.code) if ended.code is not None else None
+        code = ended.code or ""
+        scope.done.append(_entry(ready, result, code, started=True, told=told, files=handed))
+        if status is Status.UNKNOWN:
+            self.doubts.add(ready.hash)
+        elif not ready.reads:
+            self.doubts.settle(ready.hash)
+        return _Run(result, size, why, cancelled, doing)
 
     async def _wait(self, task: asyncio.Task[Any], seconds: float) -> tuple[str, bool]:
         """Give the task its time, then cancel it: (why it was stopped, whether the run itself was
@@ -219,52 +251,6 @@ class Performer:
         if not task.cancelled():
             task.exception()  # looked at in _ending, or too late to matter
 
-    def _ending(
-        self, task: asyncio.Task[Any], ready: Ready, scope: RunScope, stopped: str
-    ) -> tuple[Status, str]:
-        after_start = Status.FAILED if ready.reads else Status.UNKNOWN
-        if not task.done() or task.cancelled():
-            return self._fault(ready, after_start, stopped)
-        error = task.exception()
-        if error is None:
-            text = task.result()
-            flaw = _flaw(text, ready)
-            return self._fault(ready, Status.FAILED, flaw) if flaw else (Status.OK, text)
-        if isinstance(error, ToolOutcomeUnknown):
-            return after_start, self._sentence(error.sentence)
-        if isinstance(error, ToolDenied):
-            return self._fault(ready, Status.DENIED, error.sentence)
-        if isinstance(error, ToolFailed):
-            return self._fault(ready, Status.FAILED, error.sentence)
-        self._log(ready, scope, error)
-        if isinstance(error, ChatHandsError):
-            return self._fault(ready, after_start, error.sentence)
-        if isinstance(error, TimeoutError):
-            return self._fault(ready, after_start, "工具等待对方回应超时")
-        return self._fault(ready, after_start, f"工具内部出错（编号 {scope.run_id}）")
-
-    def _fault(self, ready: Ready, status: Status, sentence: str) -> tuple[Status, str]:
-        sentence = self._sentence(sentence)
-        if not sentence.endswith(("。", "！", "？", "…", ".", "!", "?")):
-            sentence += "。"
-        if status is Status.UNKNOWN:
-            target = f"（{ready.target}）" if ready.target else ""
-            sentence += (
-                f"不能确定 {ready.call.name}{target} 是否已经完成，请人工核对；不会自动重试。"
-            )
-        return status, sentence
-
-    def _sentence(self, text: str) -> str:
-        return render.one_sentence(self._redactor.sentence(text))
-
-    def _log(self, ready: Ready, scope: RunScope, error: BaseException) -> None:
-        """With traceback, but as text: an exception's own message may carry an address with a
-        token in it (httpx puts the URL there)."""
-        trace = "".join(traceback.format_exception(error))
-        logger.error(
-            "run %s: tool %s raised\n%s", scope.run_id, ready.call.name, self._redactor.text(trace)
-        )
-
     def _note(
         self,
         ready: Ready,
@@ -278,18 +264,6 @@ class Performer:
             scope.caller, scope.run_id, call.name, call.arguments,
             result.status, result.content, size, decision,
         )  # fmt: skip
-
-
-async def _contained(running: Awaitable[Any]) -> str:
-    """What the tool gave, as text: written out here, where what it raises is still the tool's own
-    fault (a value nested too deeply, a `__str__` that fails).
-
-    A tool that calls sys.exit() must not end the bot: asyncio lets SystemExit through.
-    """
-    try:
-        return render.as_text(await running)
-    except SystemExit as error:
-        raise RuntimeError(f"tool raised SystemExit({error.code})") from error
 
 
 _T = TypeVar("_T")
@@ -313,6 +287,7 @@ async def _settled(awaitable: Awaitable[_T]) -> tuple[_T, bool]:
 def _entry(
     ready: Ready,
     result: ToolResult,
+    code: str,
     *,
     started: bool,
     decided: bool = False,
@@ -329,21 +304,5 @@ def _entry(
         decided=decided,
         told=told,
         files=files,
+        code=code,
     )
-
-
-def _flaw(text: str, ready: Ready) -> str | None:
-    """What is wrong with a text that a model wrote inside a reading tool; None when it will do."""
-    if ready.spec.deterministic or not ready.reads:
-        return None
-    from chathands.emulation.refusal import stance_of
-
-    if not text.strip():
-        return "没有产生内容，请换一种说法再试"
-    if stance_of(text[:OPENING]).kind in ("refusal", "safety_refusal"):
-        return "没有产生可用的内容，请换一种说法再试"
-    sources = [len(v) for v in ready.call.arguments.values() if isinstance(v, str)]
-    source = max(sources, default=0)
-    if source >= SOURCE_CHARACTERS and len(text) > source:
-        return "产生的内容比原文还长，没有采用"
-    return None

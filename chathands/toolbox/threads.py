@@ -13,9 +13,11 @@ from collections.abc import Callable
 from typing import Any
 
 from chathands.errors import ToolFailed
+from chathands.toolbox.lanes import current_stay
 
-MAX_THREADS = 32
-"""Threads that may be alive at once. A hung one cannot be killed; past this a refusal is kinder."""
+MAX_THREADS = 128
+"""Threads that may be alive at once: of one tool at most 64 work and 4 hang (`lanes`). A hung one
+cannot be killed; past this a refusal is kinder."""
 
 _slots = threading.BoundedSemaphore(MAX_THREADS)
 
@@ -27,8 +29,11 @@ async def run_in_thread(function: Callable[[], Any]) -> Any:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
     context = contextvars.copy_context()
+    stay = current_stay.get()
 
     def settle(result: Any, error: Exception | None) -> None:
+        if stay is not None:
+            stay.let_go()
         if future.done():
             return
         if error is not None:
@@ -53,9 +58,13 @@ async def run_in_thread(function: Callable[[], Any]) -> Any:
         except RuntimeError:
             return  # the loop is closed: nobody waits any more
 
+    if stay is not None:
+        stay.hold()
     try:
         threading.Thread(target=work, name="sync-tool", daemon=True).start()
     except RuntimeError:  # the system gives no more threads
         _slots.release()
+        if stay is not None:
+            stay.let_go()
         raise
     return await future

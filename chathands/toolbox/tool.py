@@ -26,7 +26,7 @@ _HIDING = re.compile(
 """Controls, and what turns the reading direction or has no width (but not emoji's U+200D)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Tool:
     """A function a model may call. Calling it calls the function itself (handy in tests)."""
 

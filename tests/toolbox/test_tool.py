@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 from chathands import Choices, ToolContext, tool
 from chathands.errors import ToolFailed, ToolLoadError
 from chathands.settings import Settings
+from chathands.toolbox.threads import MAX_THREADS
 from tests.toolbox.kit import settings_in
 
 
@@ -195,12 +196,12 @@ async def test_more_hung_threads_than_there_is_room_for_are_refused():
         return "好了"
 
     context: Any = None
-    waiting = [asyncio.create_task(hang.run(context, {})) for _ in range(32)]
+    waiting = [asyncio.create_task(hang.run(context, {})) for _ in range(MAX_THREADS)]
     await asyncio.sleep(0)
     with pytest.raises(ToolFailed, match="no thread left"):
         await hang.run(context, {})
     gate.set()
-    assert await asyncio.gather(*waiting) == ["好了"] * 32
+    assert await asyncio.gather(*waiting) == ["好了"] * MAX_THREADS
 
 
 # --- choices
