@@ -90,19 +90,24 @@ ACTED = ("while a tool runs", "behind a tool")
 """Something has happened by then that must be said."""
 
 
+def model_of(chat: Chat) -> Model:
+    assert isinstance(chat.model, Model)
+    return chat.model
+
+
 async def nothing(chat: Chat) -> None: ...
 
 
 async def the_model_is_down(chat: Chat) -> None:
-    chat.model.instead = UpstreamUnreachable("gone")
+    model_of(chat).instead = UpstreamUnreachable("gone")
 
 
 async def the_model_hangs(chat: Chat) -> None:
-    chat.model.instead = HANG
+    model_of(chat).instead = HANG
 
 
 async def the_model_answers_with_a_page(chat: Chat) -> None:
-    chat.model.instead = UpstreamGarbage("<html>")
+    model_of(chat).instead = UpstreamGarbage("<html>")
 
 
 async def the_connection_is_dead_for_a_while(chat: Chat) -> None:
@@ -204,7 +209,7 @@ async def test_every_fault_at_every_moment_ends_in_one_reply(tmp_path: Path, mom
         "group": GroupSettings(session="group"),
         "approval": "outward" if moment == WAITING else "never",
     }
-    image = None
+    image, shown = None, []
     async with chatting(tmp_path / "1", [], upstream=Model(when.script), **settings) as chat:
         if moment == "in the queue":
             chat.says("Q0", user="2")
