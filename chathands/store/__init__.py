@@ -14,6 +14,7 @@ from chathands.store import (
     places,
     suspended,
     tickets,
+    tool_use,
     traces,
     usage,
 )
@@ -28,6 +29,7 @@ from chathands.store.suspended import SuspendedRow as SuspendedRow
 from chathands.store.suspended import SuspendedRuns as SuspendedRuns
 from chathands.store.tickets import TicketRow as TicketRow
 from chathands.store.tickets import Tickets as Tickets
+from chathands.store.tool_use import ToolUse as ToolUse
 from chathands.store.traces import Redact
 from chathands.store.traces import TraceLine as TraceLine
 from chathands.store.traces import Traces as Traces
@@ -46,6 +48,7 @@ __all__ = [
     "SuspendedRuns",
     "TicketRow",
     "Tickets",
+    "ToolUse",
     "TraceLine",
     "Traces",
     "UsageCounts",
@@ -63,6 +66,7 @@ _STATE_MIGRATIONS = (
     suspended.NUMBERS_SCHEMA,
     (*conversations.SUMMARY_SCHEMA, *places.SCHEMA, *usage.SCHEMA),
     (*tickets.SCHEMA, *idempotency.SCHEMA),
+    tool_use.SCHEMA,
 )
 _TRACE_MIGRATIONS = (traces.SCHEMA,)
 
@@ -77,6 +81,7 @@ class Store:
         self.conversations = Conversations(state, days=memory_days)
         self.places = Places(state)
         self.usage = UsageCounts(state)
+        self.tool_use = ToolUse(state)
         self.suspended = SuspendedRuns(state)
         self.tickets = Tickets(state)
         self.idempotency = IdempotencyKeys(state)
@@ -87,6 +92,7 @@ class Store:
         try:
             await self.traces.aclose()
             await self.usage.flush()
+            await self.tool_use.flush()
         finally:
             await self._state.aclose()
 
@@ -122,6 +128,7 @@ async def open_store(
         await store.suspended.list()
         await store.places.load()
         await store.usage.load()
+        await store.tool_use.load()
         try:
             await store.conversations.sweep()
         except StoreError:  # what has expired is not read all the same

@@ -11,9 +11,9 @@ from typing import Literal
 from chathands.store.db import Database
 
 EVERYWHERE = "*"
-"""The place whose tool switches count in all places."""
+"""The place whose rules about tools count in all places."""
 
-Kind = Literal["switch", "tool", "admin", "quota"]
+Kind = Literal["switch", "tool", "who", "admin", "quota"]
 
 SCHEMA = (
     """
@@ -50,6 +50,15 @@ class Places:
     def tool_off(self, place: str, name: str) -> bool:
         """Whether the tool is switched off there, or everywhere."""
         return any(self._get(where, "tool", name) == "off" for where in (place, EVERYWHERE))
+
+    def left_to(self, place: str, name: str) -> tuple[str, ...]:
+        """Whom the tool is left to there and everywhere, as it was set: all must hold."""
+        said = (self._get(where, "who", name) for where in (place, EVERYWHERE))
+        return tuple(value for value in said if value is not None)
+
+    def left_to_at(self, place: str, name: str) -> str | None:
+        """The same, exactly there."""
+        return self._get(place, "who", name)
 
     def is_admin(self, place: str, user_id: str) -> bool:
         return self._get(place, "admin", user_id) is not None

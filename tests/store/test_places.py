@@ -41,3 +41,16 @@ async def test_forgetting_a_conversation_leaves_the_groups_rules_alone(tmp_path)
         await store.conversations.append("g1", [Message.user("x")])
         await store.conversations.forget("g1")
         assert not store.places.is_on("g1")
+
+
+async def test_whom_a_tool_is_left_to_is_kept_by_place_and_for_all(tmp_path):
+    async with await open_store(tmp_path) as store:
+        await store.places.set("g1", "who", "push", "admin")
+        await store.places.set(EVERYWHERE, "who", "push", "10001,10002")
+    async with await open_store(tmp_path) as store:
+        assert store.places.left_to("g1", "push") == ("admin", "10001,10002")
+        assert store.places.left_to("g2", "push") == ("10001,10002",)
+        assert store.places.left_to("g1", "look") == ()
+        assert store.places.left_to_at("g1", "push") == "admin"
+        await store.places.set("g1", "who", "push", None)
+        assert store.places.left_to("g1", "push") == ("10001,10002",)
