@@ -206,10 +206,6 @@ class Accepted:
         mine = f"{self._session}-"
         return [debt for debt in await self.open() if not debt.row.id.startswith(mine)]
 
-    async def unknown(self) -> list[OutboxRow]:
-        """Sends nobody knows the end of, of the last days, oldest first. Raises StoreError."""
-        return [] if self._outbox is None else await self._outbox.unknown()
-
     def _read(self, row: OutboxRow) -> Debt | None:
         try:
             return Debt(self._outbox, row)

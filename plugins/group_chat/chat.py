@@ -27,13 +27,11 @@ from plugins.group_chat.pace import Bundle, Bundles, Signs
 from plugins.group_chat.presence import Presence
 from plugins.group_chat.queue import ConversationQueue, FairGate, QueueFull, RateLimit
 from plugins.group_chat.redaction import Redaction
-from plugins.group_chat.replies import RESTARTING_EARLY, STOPPED_EARLY
+from plugins.group_chat.replies import RESTARTING_EARLY
 
 if TYPE_CHECKING:
     from chathands.agent import Agent, Finished, Suspended
     from chathands.settings import Settings
-
-__all__ = ["GREETING", "NOTHING_TO_STOP", "RESTARTING_EARLY", "STOPPED_EARLY", "GroupChat"]
 
 GREETING = "我在。请在 @我 的同时写下要做的事，例如：@我 杭州明天天气怎么样？"
 BUSY = "前面还有 {waiting} 条没答完，这一条没有收下，请等它们答完再问。"

@@ -16,9 +16,10 @@ from chathands.toolbox import Caller, Redactor, open_audit
 from chathands.toolbox.audit import Unfinished
 from chathands.upstreams.scripted import HANG, Scripted
 from plugins.group_chat.capture import QUOTE_UNREADABLE
-from plugins.group_chat.chat import GREETING, NOTHING_TO_STOP, RESTARTING_EARLY, STOPPED_EARLY
+from plugins.group_chat.chat import GREETING, NOTHING_TO_STOP
 from plugins.group_chat.lifecycle import Engine
 from plugins.group_chat.messages import Fate, Quoted
+from plugins.group_chat.replies import RESTARTING_EARLY, STOPPED_EARLY
 from tests.group_chat.kit import PUSH, Chat, PlayedLine, chatting
 from tests.support.virtual_clock import real_time, virtual
 
