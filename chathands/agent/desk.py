@@ -7,25 +7,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from chathands.agent.events import new_run_id
 from chathands.agent.tickets import Asked, Fault, NoTicket, TicketDesk, asked_of
-from chathands.conversation import Status, ToolCall, ToolResult, ToolSpec
+from chathands.conversation import ToolCall, ToolResult, ToolSpec
 from chathands.errors import StoreError, ToolFailed
 from chathands.run_context import current_run
 from chathands.schema import compile_schema
 from chathands.settings import Settings
 from chathands.store import Store, TicketRow
-from chathands.toolbox import Caller, Executor, Generation, Policy, Registry, RunScope
+from chathands.toolbox import Batch, Caller, Executor, Generation, Policy, Registry, RunScope
 from chathands.toolbox.attachments import files_of
 from chathands.toolbox.render import nearest_names
 
 if TYPE_CHECKING:
     from chathands.toolbox import Tool
+    from chathands.toolbox.calls import Why
 
 _log = logging.getLogger(__name__)
 
@@ -83,9 +84,14 @@ class Answered:
     run_id: str
     told: tuple[str, ...] = ()
     files: tuple[tuple[str, bytes], ...] = ()
-    timed_out: bool = False
+    why: Why | None = None
+    """Why it is not `ok`."""
     started: bool = True
     """The tool was entered; what came of it counts."""
+
+    @property
+    def timed_out(self) -> bool:
+        return self.why is not None and self.why.code in ("timeout", "too_late")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +192,7 @@ class Desk:
         if pending is None:
             if row is not None:  # nobody has to be asked any more
                 await self.tickets.take(row, row.call_hash, begun.spec, begun.caller)
-            return self._answered(begun, scope, batch.results)
+            return _answered(scope, batch)
         if row is None:
             given = await self.tickets.ask(pending, scope, begun.spec)
             return given if isinstance(given, NoTicket) else AsksFirst(given, pending.reason)
@@ -202,7 +208,7 @@ class Desk:
         )
         if batch.pending is not None:  # not the call it was a moment ago
             return NoTicket(Fault.CHANGED, taken)
-        return self._answered(begun, scope, batch.results)
+        return _answered(scope, batch)
 
     async def waiting(self) -> list[Asked]:
         """What waits for a yes, oldest first. Raises StoreError; a row that cannot be read is
@@ -234,18 +240,6 @@ class Desk:
         end = clock() + self.seconds(begun) + 1
         return RunScope(run_id, begun.caller, begun.generation, lambda: end - clock())
 
-    def _answered(self, begun: Begun, scope: RunScope, results: Sequence[ToolResult]) -> Answered:
-        (result,) = results
-        slow = (result.cost_ms or 0) >= self.seconds(begun) * 1000 - 1
-        return Answered(
-            result,
-            scope.run_id,
-            tuple(sentence for entry in scope.done for sentence in entry.get("told", ())),
-            files_of(scope.done),
-            timed_out=slow and result.status in (Status.FAILED, Status.UNKNOWN),
-            started=any(entry["started"] for entry in scope.done),
-        )
-
     async def _record(
         self, call: ToolCall, caller: Caller, allows: Callable[[str], bool], run_id: str
     ) -> None:
@@ -259,6 +253,18 @@ class Desk:
             )
         scope = RunScope(run_id, caller, generation, lambda: 1.0)
         await self._executor.run_batch([call], scope)
+
+
+def _answered(scope: RunScope, batch: Batch) -> Answered:
+    (result,) = batch.results
+    return Answered(
+        result,
+        scope.run_id,
+        tuple(sentence for entry in scope.done for sentence in entry.get("told", ())),
+        files_of(scope.done),
+        batch.why.get(result.call_id),
+        started=any(entry["started"] for entry in scope.done),
+    )
 
 
 def _faults(

@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+import math
 import mimetypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -57,6 +58,25 @@ _FAULT_STATUS = {
     Fault.DECIDED: 409,
     Fault.NOT_YOURS: 403,
 }
+_ENDS: Mapping[str, tuple[int, str]] = {
+    "forbidden": (403, ""),
+    "denied": (403, ""),
+    "undecided": (403, ""),
+    "invalid_arguments": (400, ""),
+    "unknown_tool": (404, "there is no such tool"),
+    "rate": (429, "this tool is used too often; see Retry-After"),
+    "quota": (429, "the quota of this tool is used up; see Retry-After"),
+    "busy": (503, "too many calls of this tool run; see Retry-After"),
+    "breaker": (503, "this tool keeps failing and is not called for a while; see Retry-After"),
+    "stuck": (503, "calls of this tool hang; an admin has to look at it"),
+    "audit": (503, "the audit trail cannot be written, so that nothing is changed"),
+    "timeout": (504, "the tool did not answer in time"),
+    "too_late": (504, "there was no time left to run the tool"),
+    "unknown": (502, "the side effect may have happened; do not repeat it blindly"),
+}
+"""Why a call is not `ok` → status and message (empty: the sentence). All else is a tool's answer,
+200: that a sheet is not there is no error of the request."""
+
 _REFUSAL_STATUS = {"unknown_tool": 404, "forbidden": 403, "invalid_arguments": 400}
 
 
@@ -308,16 +328,14 @@ def _answered(answer: Answered, begun: Begun) -> Reply:
         "told": list(answer.told),
         "files": [_file(*file) for file in answer.files],
     }
-    code, error = 200, None
-    if answer.timed_out:
-        code, error = 504, ("timeout", "the tool did not answer in time")
-    elif result.status is Status.UNKNOWN:
-        code, error = 502, ("outcome_unknown", "the side effect may have happened; do not repeat")
-    elif result.status is Status.DENIED:
-        code, error = 403, ("denied", result.content)
+    code, message = _ENDS.get(answer.why.code if answer.why else "", (200, ""))
+    if result.status is Status.UNKNOWN and code != 504:
+        code, message = 502, _ENDS["unknown"][1]
     headers: dict[str, str] = {}
-    if error is not None:
-        body["error"] = {"code": error[0], "message": error[1]}
+    if answer.why is not None and answer.why.retry_after is not None:
+        headers["retry-after"] = str(max(1, math.ceil(answer.why.retry_after)))
+    if code != 200 and answer.why is not None:
+        body["error"] = {"code": answer.why.code, "message": message or result.content}
     return Reply(code, body, headers)
 
 

@@ -212,6 +212,27 @@ async def test_a_web_page_is_not_served_where_no_tokens_are_set(tmp_path):
         assert (await served.anonymous.get("/tools", headers=near)).status_code == 200
 
 
+async def test_the_limits_of_a_tool_say_when_to_come_back(tmp_path):
+    toml = '[tools.look_up]\nrate = {user = "2/minute"}\n[tools.note]\nquota = 1\n'
+    async with serving(tmp_path, toml=toml) as served:
+        calls = [await served.call("look_up", city="北京") for _ in range(3)]
+        assert [reply.status_code for reply in calls] == [200, 200, 429]
+        assert 0 < int(calls[2].headers["retry-after"]) <= 60
+        assert (calls[2].json()["error"]["code"], calls[2].json()["status"]) == ("rate", "denied")
+        assert (await served.call("look_up", "tok-other", city="北京")).status_code == 200
+        assert (await served.call("note", text="甲")).status_code == 200
+        over = await served.call("note", text="乙")
+        assert (over.status_code, over.json()["error"]["code"]) == (429, "quota")
+        assert int(over.headers["retry-after"]) > 0
+
+
+async def test_a_tool_that_is_not_for_http_is_not_served(tmp_path):
+    toml = '[tools.look_up]\nfaces = ["bot"]\n'
+    async with serving(tmp_path, toml=toml) as served:
+        assert (await served.call("look_up", city="北京")).status_code == 403
+        assert "look_up" not in (await served.client.get("/tools")).text
+
+
 async def test_every_call_is_in_the_audit_trail(tmp_path):
     async with serving(tmp_path) as served:
         await served.call("note", text="甲")
