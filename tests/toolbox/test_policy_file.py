@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
 
 from chathands.errors import ConfigError
-from chathands.toolbox import Policy, PolicyFile, load_policy, policy_file
+from chathands.settings import Settings
+from chathands.toolbox import Policy, PolicyFile, load_policy, load_tools, policy_file
+from chathands.toolbox.rules import ALLOWED
 from tests.toolbox.kit import MEMBER, NOTE, READ, bench, call, settings_in
 
 OFF = "[tools.look]\nenabled = false\n"
@@ -173,3 +176,32 @@ async def test_what_an_admin_switched_off_by_command_stays_off(tmp_path: Path):
     await live.file.reload()
     with bench(tmp_path, READ) as box:
         assert live.policy.refusal(MEMBER, box.generation.specs["look"]) is not None
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def documented() -> str:
+    page = (ROOT / "docs" / "tools.md").read_text("utf-8")
+    (block,) = [
+        each for each in re.findall(r"```toml\n(.*?)```", page, re.DOTALL) if "rate" in each
+    ]
+    return block
+
+
+@pytest.mark.parametrize("source", ["example", "docs"])
+def test_what_is_shown_to_admins_is_read_and_holds_every_key(source: str):
+    shown = (ROOT / "tools.toml.example").read_text("utf-8")
+    text = shown if source == "example" else documented()
+    rules = policy_file.rules_of(text, "outward")
+    rule = rules.rule("send_dingtalk_message")
+    assert (rule.groups, rule.private, rule.quota) == (("123456789",), True, 20)
+    assert (rule.rate.user, rule.rate.group, rule.rate.tool) == ("5/minute", "30/hour", "100/day")
+    for key in ALLOWED:
+        assert re.search(rf"^#? ?{key} = |^rate = .*{key}|{key}：", text, re.MULTILINE), key
+
+
+def test_the_example_names_tools_that_exist():
+    rules = policy_file.rules_of((ROOT / "tools.toml.example").read_text("utf-8"), "outward")
+    report = load_tools(ROOT / "tools", Settings())
+    assert Policy(rules).complaints(report.generation.specs) == ()
