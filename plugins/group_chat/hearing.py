@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 FILES_AT_ONCE = 5
 """Fetched for one question; whoever has more says which."""
+LOGS_AT_ONCE = 6
+"""Chat logs opened for one question: QQ puts one in a message, and so many messages are merged."""
 IMAGE_SECONDS = 4.0
 """For one picture, which arrives at once or not at all; few questions are about it."""
 EARLIER_KEPT = 3
@@ -47,6 +49,7 @@ SKEW_APART = 10.0
 """Seconds between them: what is reported again comes in one burst."""
 
 TIMED_OUT = "没有在时限内取到"
+TOO_MANY_LOGS = "（这份聊天记录没有打开：一次最多打开 6 份）"
 TOO_MANY_FILES = f"一次最多取 {FILES_AT_ONCE} 个文件"
 
 _POINTS_BACK = re.compile(
@@ -247,8 +250,10 @@ class Hearing:
 
         async def opened(logs: tuple[Forwarded, ...]) -> tuple[Forwarded, ...]:
             seconds = max(0.1, until - clock())
-            found = [self._line.open_forwarded(place, log, seconds=seconds) for log in logs]
-            return tuple(await asyncio.gather(*found))
+            first, rest = logs[:LOGS_AT_ONCE], logs[LOGS_AT_ONCE:]
+            found = [self._line.open_forwarded(place, log, seconds=seconds) for log in first]
+            left = [replace(log, text=TOO_MANY_LOGS) for log in rest]
+            return (*await asyncio.gather(*found), *left)
 
         forwarded = await opened(incoming.forwarded)
         files = list(incoming.files)

@@ -7,6 +7,7 @@ nonebot-adapter-onebot 2.4.6.
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -63,6 +64,8 @@ QUOTE_SECONDS = 2.0
 """For the adapter's own get_msg. It waits API_TIMEOUT (30 s) otherwise, and the mention with it."""
 MAX_NAMES = 5
 """Mentioned members whose names are looked up; the rest keep their numbers."""
+_NUMBER = re.compile(r"-?[0-9]{1,20}")
+"""An id that is looked up as a number: Python refuses to read one of thousands of digits."""
 _ROLES = ("owner", "admin", "member")
 ROLE_SECONDS = 60.0
 """A looked-up role counts so long: who has just lost it may approve for a minute at most, and an
@@ -281,7 +284,7 @@ class OneBotLine:
             for segment in event.message
             if segment.type == "at"
             and not clean_name(segment.data.get("name"))
-            and (qq := str(segment.data.get("qq")).strip()).isdecimal()
+            and _NUMBER.fullmatch(qq := str(segment.data.get("qq")).strip())
             and qq != bot.self_id
         ]
         if group_id is None or not wanted:
@@ -361,4 +364,4 @@ class OneBotLine:
 
 
 def _id(message_id: str) -> int | str:
-    return int(message_id) if message_id.lstrip("-").isdecimal() else message_id
+    return int(message_id) if _NUMBER.fullmatch(message_id) else message_id

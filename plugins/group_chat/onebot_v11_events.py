@@ -33,6 +33,11 @@ LONGEST_CARD = 80
 MULTIMSG = "com.tencent.multimsg"
 """The app of a card that is a forwarded chat log (go-cqhttp, Lagrange, older LLOneBot)."""
 
+LEVELS = 64
+"""Objects inside objects that are kept of a segment. A forwarded chat log takes six for each one
+inside it and is opened three deep; NapCat puts them all in, and at some hundred the adapter's own
+copy would raise, and the message be lost."""
+
 _ADAPTERS_OWN = ("to_me", "reply", "original_message")
 """Fields that the adapter works out itself: what a payload says there is not asked for."""
 
@@ -127,7 +132,18 @@ def parsed(message: Any) -> Message:
 def _segment(kind: str, data: dict[str, Any]) -> dict[str, Any]:
     if kind == "text":  # the adapter joins neighbouring texts before anybody sees the event
         data["text"] = str(data.get("text") or "")
-    return {"type": kind, "data": data}
+    return {"type": kind, "data": _shallow(data, LEVELS)}
+
+
+def _shallow(value: Any, levels: int) -> Any:
+    """It, without what stands deeper than so many levels."""
+    if not isinstance(value, dict | list):
+        return value
+    if levels == 0:
+        return None
+    if isinstance(value, dict):
+        return {key: _shallow(one, levels - 1) for key, one in value.items()}
+    return [_shallow(one, levels - 1) for one in value]
 
 
 def as_number(value: Any) -> int:

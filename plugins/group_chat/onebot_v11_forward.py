@@ -121,7 +121,10 @@ class ForwardReader:
             words = words.replace("\n", "\n    ")  # or a line could pass for the next speaker
             self._line(f"{node.name}：{words or '（空）'}", depth)
         self._files.extend(attachments_of(message, group_id=None))
-        for handle in inner:
+        for number, handle in enumerate(inner):
+            if self._characters >= CHARACTERS:
+                self._left_out += len(inner) - number
+                break
             self._line(f"{node.name} 转发的聊天记录：", depth)
             if depth >= DEPTH:
                 self._line(TOO_DEEP, depth + 1)

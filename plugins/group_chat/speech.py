@@ -11,6 +11,13 @@ APPROVAL_HEAD = "【待确认"
 """How a message that asks for approval begins. A quoted one is recognised by it (after a restart,
 or when the send was not acknowledged), so that nothing a model writes may begin this way."""
 
+_UNSEEN = (
+    "[\\s\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0]*"
+)
+_HEAD_SEEN = re.compile(_UNSEEN.join(APPROVAL_HEAD))
+"""What people read as that head, whatever stands in it that nobody sees."""
+
 _JOINERS = "\u200d\ufe0f\ufe0e"
 _TOKEN = re.compile(r"[!-~]+")
 LONGEST_TOKEN = 300
@@ -25,7 +32,7 @@ def plain(text: str) -> str:
 def not_approval(text: str) -> str:
     """The text, unable to pass for a request for approval. Of what is about to be shown: marks
     that are made plain first can hide the head."""
-    return text.replace(APPROVAL_HEAD, "〔待确认")
+    return _HEAD_SEEN.sub("〔待确认", text)
 
 
 def file_size(count: int) -> str:

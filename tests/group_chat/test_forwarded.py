@@ -150,6 +150,14 @@ async def test_size_is_limited_and_what_is_left_out_is_counted():
     assert len((await opened({"id": "f1"}, {"f1": wide})).files) == 5
 
 
+async def test_one_message_of_a_thousand_logs_is_limited_too():
+    said = {"id": "", "content": [event_node("乙", "好" * 100)]}
+    logs = [{"type": "forward", "data": said} for _ in range(1000)]
+    log = await opened({"content": [event_node("甲", logs)]})
+    assert len(log.text) < 2 * CHARACTERS
+    assert "没有展开" in log.text.splitlines()[-1]
+
+
 @pytest.mark.parametrize(
     "answer", [None, {}, {"messages": None}, {"messages": "junk"}, {"message": 5}], ids=str
 )

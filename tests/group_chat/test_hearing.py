@@ -268,3 +268,24 @@ async def test_a_superuser_is_one_everywhere(hear):
 
 async def test_a_private_chat_gives_no_group_rights(hear):
     assert (await hear(private_payload("你好", role="owner"))).role == "member"
+
+
+@pytest.mark.parametrize("quoted", ["--5", "9" * 5000], ids=["marks", "digits"])
+async def test_a_quote_of_a_number_that_is_none_costs_nothing(hear, quoted):
+    asked = ("get_msg", {"message_id": quoted, "_timeout": 1.0}, ActionFailed(retcode=1400))
+    incoming = await hear(group_payload([reply(quoted), at(BOT), text("你好")]), asked)
+    assert (incoming.text, incoming.quoted.text) == ("你好", None)
+
+
+async def test_a_mention_of_a_number_that_is_none_costs_nothing(hear):
+    incoming = await hear(group_payload([at(BOT), at("9" * 5000), text("你好")]))
+    assert incoming.text.startswith("@999")
+
+
+async def test_a_chat_log_of_any_depth_does_not_cost_the_mention(hear):
+    content: list[Any] = [text("底")]
+    for _ in range(200):
+        node = {"type": "node", "data": {"user_id": "5", "content": content}}
+        content = [{"type": "forward", "data": {"id": "1", "content": [node]}}]
+    incoming = await hear(group_payload([*content, at(BOT), text("你好")]))
+    assert (incoming.text, len(incoming.forwarded)) == ("[合并转发的聊天记录] 你好", 1)

@@ -20,6 +20,7 @@ from plugins.group_chat.hearing import (
     PAUSE_SECONDS,
     TIMED_OUT,
     TOO_MANY_FILES,
+    TOO_MANY_LOGS,
     Freshness,
     Hearing,
     Turns,
@@ -194,6 +195,13 @@ async def test_only_a_few_files_are_fetched_at_once(hearing, shelf):
     shelf.contents |= {f"{n}.csv": b"x" for n in range(9)}
     incoming = await hearing.complete(said("看", files=tuple(file(f"{n}.csv") for n in range(9))))
     assert [one.problem for one in incoming.files] == [""] * 5 + [TOO_MANY_FILES] * 4
+
+
+async def test_no_more_than_six_chat_logs_are_opened_and_the_rest_are_told(hearing, shelf):
+    shelf.logs = {str(n): "甲：好" for n in range(50)}
+    logs = tuple(Forwarded({"id": str(n)}) for n in range(50))
+    incoming = await hearing.complete(said("看", forwarded=logs))
+    assert [log.text == TOO_MANY_LOGS for log in incoming.forwarded] == [False] * 6 + [True] * 44
 
 
 # --- as implementations report them

@@ -118,6 +118,12 @@ def test_no_mark_hides_a_request_for_approval(disguised: str):
     assert APPROVAL_HEAD not in plain(f"| {disguised} |\n|---|\n| {disguised} 1 |")
 
 
+@pytest.mark.parametrize("unseen", ["\u200b", "\u2060", "\ufe0f", "\u00ad", "\u3164\u200d", " "])
+def test_nothing_that_nobody_sees_hides_a_request_for_approval(unseen: str):
+    shown = plain(unseen.join("【待确认") + " 1 · A7F3-09】请确认")
+    assert shown == "〔待确认 1 · A7F3-09】请确认"
+
+
 # --- laws
 
 WORDS = st.from_regex(r"[甲乙丙丁a-z0-9]{1,8}", fullmatch=True)
