@@ -204,6 +204,14 @@ class ApiSettings(_Section):
         return tokens
 
 
+class McpSettings(_Section):
+    """`chathands mcp`, which has no tokens: whoever starts it says who calls."""
+
+    role: Literal["member", "admin", "superuser"] = "member"
+    name: str = Field(default="local", min_length=1, max_length=60)
+    """The user its calls are made as, in the audit trail and in `who` of tools.toml."""
+
+
 class WorkerSettings(_Section):
     """Limits of one job in a child process."""
 
@@ -262,6 +270,7 @@ class Settings(BaseSettings):
     weather: WeatherSettings = Field(default_factory=WeatherSettings)
     group: GroupSettings = Field(default_factory=GroupSettings)
     api: ApiSettings = Field(default_factory=ApiSettings)
+    mcp: McpSettings = Field(default_factory=McpSettings)
     worker: WorkerSettings = Field(default_factory=WorkerSettings)
     store: StoreSettings = Field(default_factory=StoreSettings)
 

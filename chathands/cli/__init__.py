@@ -33,7 +33,7 @@ def _root(
 
 
 def _register() -> None:
-    from chathands.cli import approvals, chat, doctor, evaluate, operate, serve, trace
+    from chathands.cli import approvals, chat, doctor, evaluate, mcp, operate, serve, trace
 
     chat.register(app)
     serve.register(app)
@@ -42,6 +42,7 @@ def _register() -> None:
     trace.register(app)
     operate.register(app)
     doctor.register(app)
+    mcp.register(app)
 
 
 def main() -> None:
