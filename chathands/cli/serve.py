@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
@@ -77,6 +78,13 @@ async def _serve(settings: Settings, host: str, port: int) -> None:
         typer.echo(f"网关：http://{host}:{port}/v1 → {gateway}")
         count = len(toolbox.registry.current.specs)
         typer.echo(f"工具：http://{host}:{port}/tools，{count} 个")
+        if find_spec("mcp") is not None:
+            from chathands.server.mcp_http import PATH, mount_mcp
+
+            await closing.enter_async_context(
+                mount_mcp(app, tools.desk, toolbox.registry, auth, body_kb=settings.api.body_kb)
+            )
+            typer.echo(f"MCP：http://{host}:{port}{PATH}")
         for left in toolbox.audit.unfinished:
             typer.echo(
                 f"上次退出时正在执行 {left.name}（{left.caller.user_id}，编号 {left.run_id}），"
@@ -84,7 +92,8 @@ async def _serve(settings: Settings, host: str, port: int) -> None:
                 err=True,
             )
         config = uvicorn.Config(
-            app, host, port, log_level="warning", access_log=False,
-            timeout_graceful_shutdown=LEAVING_SECONDS,
+            app, host, port, log_level="warning", access_log=False, ws="none",
+            proxy_headers=False,  # who asks is known by token; an address in a header is a claim
+            server_header=False, timeout_graceful_shutdown=LEAVING_SECONDS,
         )  # fmt: skip
         await uvicorn.Server(config).serve()
