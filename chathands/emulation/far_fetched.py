@@ -69,7 +69,8 @@ def far_fetched(
     like = likeness(request, spec) if spec is not None else None
     if spec is None or like is None or not request or spec.side_effect in ("local", "outward"):
         return None  # what has an effect is asked about elsewhere
-    if any(_names_file(value, request) for value in call.arguments.values()):
+    heads = "\n".join(m.head for m in conversation if m.tag is Tag.PLAIN)
+    if any(_names_file(value, request, heads) for value in call.arguments.values()):
         return None
     values = list(islice(_values(call.arguments, spec.parameters), _VALUES))
     meant, han = spoken_of(request, specs) is not None, has_han(request)
@@ -85,9 +86,10 @@ def far_fetched(
     return ", ".join(str(value)[:20] for value in invented[:_NAMED])
 
 
-def _names_file(value: Any, request: str) -> bool:
-    """Whether a path's own name is what the request speaks of ("12 月" and 2024/12.xlsx): then
-    the call is meant, and what a table's columns are called nobody could have said before."""
+def _names_file(value: Any, request: str, heads: str) -> bool:
+    """Whether a table's path was listed for the model at the head of a question, or its own name
+    is what the request speaks of ("12 月" and 2024/12.xlsx): then the call is meant, and what a
+    table's columns are called nobody could have said before."""
     found = (
         re.fullmatch(r"(?:.*[/\\\\])?([^/\\\\]+)\.(?:xlsx?|csv|tsv)", value)
         if (isinstance(value, str) and len(value) < 260)
@@ -95,6 +97,8 @@ def _names_file(value: Any, request: str) -> bool:
     )
     if found is None:
         return False
+    if value in heads:
+        return True
     stem = found[1].casefold().lstrip("0")
     return re.search(rf"(?<![0-9a-z]){re.escape(stem)}(?![0-9a-z])", request.casefold()) is not None
 

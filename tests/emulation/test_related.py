@@ -283,3 +283,7 @@ def test_columns_of_the_table_that_the_question_names_are_nobody_s_invention(req
     arguments = {"file_path": "sales/2024/12.xlsx", "columns": ["数量"], "group_by": ["日期"]}
     call = ToolCall("c1", table.name, arguments)
     assert (far_fetched(call, [table], [Message.user(request_)]) is not None) is doubted
+    listed = Message.user(request_, head="（现有的文件：sales/2024/12.xlsx）")
+    assert far_fetched(call, [table], [listed]) is None
+    elsewhere = Message.user(request_, head="（现有的文件：stock/2024.xlsx）")
+    assert (far_fetched(call, [table], [elsewhere]) is not None) is doubted
