@@ -28,12 +28,13 @@ from chathands.agent.remembering import Memory
 from chathands.agent.run import Ended, Resumption, Run, account_of
 from chathands.agent.runner import Runner
 from chathands.agent.scale import TokenScale
+from chathands.agent.tool_facts import ToolFacts, tool_facts
 from chathands.agent.toolbox import Toolbox
 from chathands.agent.trace import RunTrace
 from chathands.agent.verdict import NO_MODEL_NOTE, STATE_NOTE, verdict_of
 from chathands.conversation import ToolSpec
 from chathands.emulation.outcome import ModelRequest
-from chathands.errors import ChatHandsError, StoreError, ToolLoadError
+from chathands.errors import ChatHandsError, ConfigError, StoreError, ToolLoadError
 from chathands.run_context import current_run
 from chathands.settings import Settings
 from chathands.store import Store, SuspendedRow, Traces
@@ -74,6 +75,7 @@ class Agent:
         self._store = store = toolbox.store
         self._settings = settings
         self._policy = policy = toolbox.policy
+        self._policy_file = toolbox.policy_file
         self._wall = wall
         self._ways = ways_of(settings)
         self._runner: Runner | None = None
@@ -111,10 +113,11 @@ class Agent:
         )
 
     async def reload_tools(self) -> tuple[ToolLoadError, ...]:
-        """Load the tools directory again; runs that go keep what they began with.
+        """Load the tools directory and tools.toml again; runs that go keep their tools.
 
         Gives what did not load (the old version of it goes on serving).
         """
+        await self._policy_file.reload(self._registry.current.specs)
         return await self._tools.reload()
 
     @property
@@ -130,6 +133,16 @@ class Agent:
     def tools_for(self, caller: Caller) -> tuple[ToolSpec, ...]:
         """The tools this person may use where they are."""
         return self._registry.current.visible_to(caller, self._policy)
+
+    @property
+    def policy_error(self) -> ConfigError | None:
+        """What was wrong with tools.toml the last time it was read."""
+        return self._policy_file.error
+
+    def tool_facts(self, name: str, caller: Caller) -> ToolFacts:
+        """What holds for a tool where this person is. Raises KeyError when there is none."""
+        spec = self._registry.current.specs[name]
+        return tool_facts(spec, self._policy, self._store, caller)
 
     def asks_first(self, spec: ToolSpec) -> bool:
         """Whether a person is asked before this tool runs, foreign text aside."""

@@ -16,7 +16,16 @@ from chathands.agent.suspension import place_of
 from chathands.errors import StoreError
 from chathands.settings import Settings
 from chathands.store import Store, open_store
-from chathands.toolbox import Audit, Executor, Policy, Redactor, Registry, load_policy, open_audit
+from chathands.toolbox import (
+    Audit,
+    Executor,
+    Policy,
+    PolicyFile,
+    Redactor,
+    Registry,
+    load_policy,
+    open_audit,
+)
 from chathands.toolbox.audit import BOT
 from chathands.toolbox.http import SharedHttp
 from chathands.workers.pool import WorkerPool
@@ -29,6 +38,7 @@ class Toolbox:
     """The tools that are loaded, and what runs them. `build_toolbox` makes and closes one."""
 
     policy: Policy
+    policy_file: PolicyFile
     store: Store
     audit: Audit
     workers: WorkerPool
@@ -70,7 +80,9 @@ async def build_toolbox(
         policy = replace(
             policy,
             switched_off=lambda caller, name: store.places.tool_off(place_of(caller), name),
+            narrowed=lambda caller, name: store.places.left_to(place_of(caller), name),
         )
+        policy_file = PolicyFile(settings, policy)
         audit = await _open_audit(settings, redactor, owner)
         closing.push_async_callback(asyncio.to_thread, audit.close)
         workers = WorkerPool(settings.worker)
@@ -84,12 +96,13 @@ async def build_toolbox(
             _log.warning("%s", complaint)
         yield Toolbox(
             policy=policy,
+            policy_file=policy_file,
             store=store,
             audit=audit,
             workers=workers,
             http=http,
             registry=registry,
-            executor=Executor(settings, policy, audit, workers, http.client),
+            executor=Executor(settings, policy, audit, workers, http.client, daily=store.tool_use),
             tools=tools,
         )
 

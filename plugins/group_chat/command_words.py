@@ -21,6 +21,8 @@ Name = Literal[
     "off",
     "tool_on",
     "tool_off",
+    "tool_rule",
+    "tool_who",
     "quota",
     "admins",
     "reload",
@@ -29,18 +31,20 @@ Name = Literal[
 ]
 
 ADMINS_ONLY: frozenset[Name] = frozenset(
-    ("on", "off", "tool_on", "tool_off", "admins", "reload", "records", "log")
+    ("on", "off", "tool_on", "tool_off", "tool_who", "admins", "reload", "records", "log")
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What was meant. `argument` is a tool's name, a user id, or empty; `number` as written."""
+    """What was meant. `argument` is a tool's name, a user id, or empty; `number` as written; `who`
+    whom a tool is to be left to, as written."""
 
     name: Name
     argument: str = ""
     number: int | None = None
     change: Literal["", "add", "remove", "unlimited", "default", "unclear"] = ""
+    who: str = ""
 
 
 _SPELLINGS: Mapping[Name, str] = {
@@ -77,6 +81,13 @@ _SWITCH = re.compile(
     rf"(?:工具|tools?)\s*(?:(?P<on>{_ON})|(?P<off>{_OFF}))[\s:]\s*(?P<tool>{_TOOL})"
     rf"|(?:(?P<on2>{_ON})|(?P<off2>{_OFF}))\s*(?:工具|tools?)[\s:]\s*(?P<tool2>{_TOOL})"
 )
+_WHO = re.compile(
+    rf"(?:工具|tools?)\s*(?:谁|誰|给谁|who)[\s:]\s*(?P<tool>{_TOOL})(?:[\s:]\s*(?P<who>.{{1,100}}))?"
+)
+_ONE_TOOL = re.compile(
+    r"工具(?:\s+|\s*:\s*)(?P<tool>[a-z][\w.-]{0,63})|tools?\s+(?P<tool2>[a-z]+_\w+)"
+)
+"""After the English word only a name with an underscore: what follows it may be a sentence."""
 _SWITCH_NOTHING = re.compile(rf"(?:工具|tools?)\s+(?:{_ON}|{_OFF})")
 _COUNTED = re.compile(
     r"(?P<word>[^\W\d_]{1,8})\s*(?:最近)?\s*(?P<number>\d{1,4})\s*(?:条|行|次|個|个)?"
@@ -107,6 +118,11 @@ def command_in(text: str) -> Command | None:
         return Command("tool_on" if on else "tool_off", found["tool"] or found["tool2"])
     if _SWITCH_NOTHING.fullmatch(said):
         return Command("tool_on", change="unclear")
+    if (found := _WHO.fullmatch(said)) is not None:
+        who = found["who"]
+        return Command("tool_who" if who else "tool_rule", found["tool"], who=who or "")
+    if (found := _ONE_TOOL.fullmatch(said)) is not None:
+        return Command("tool_rule", found["tool"] or found["tool2"])
     if (found := _QUOTA.fullmatch(said)) is not None:
         number = int(found["number"]) if found["number"] else None
         change = "unlimited" if found["unlimited"] else "default" if found["default"] else "add"

@@ -15,7 +15,7 @@ from chathands.errors import StoreError
 from chathands.settings import Settings
 from chathands.store import EVERYWHERE
 from chathands.toolbox.render import nearest_names
-from plugins.group_chat import capture
+from plugins.group_chat import capture, tool_rules
 from plugins.group_chat import command_replies as say
 from plugins.group_chat.command_words import ADMINS_ONLY, Command, Name, command_in
 from plugins.group_chat.lifecycle import NotReady
@@ -64,6 +64,8 @@ class Commands:
             "off": self._off,
             "tool_on": self._switch_tool,
             "tool_off": self._switch_tool,
+            "tool_rule": self._tool_rule,
+            "tool_who": self._tool_who,
             "quota": self._quota,
             "admins": self._admins,
             "reload": self._reload,
@@ -196,13 +198,9 @@ class Commands:
     async def _switch_tool(self, incoming: Incoming, command: Command) -> str:
         if command.change == "unclear":
             return say.NAME_A_TOOL
-        agent = self._engine.agent()
-        known = {name.casefold(): name for name in agent.describe().tools}
-        name = known.get(command.argument)
+        name, agent = self._tool_named(command), self._engine.agent()
         if name is None:
-            return say.unknown_tool_text(
-                command.argument, nearest_names(command.argument, sorted(known.values()), 2)
-            )
+            return self._no_such_tool(command)
         places, private = agent.store.places, incoming.place.private
         on = command.name == "tool_on"
         where = EVERYWHERE if private else incoming.place.lane
@@ -210,6 +208,36 @@ class Commands:
         if on and not private and places.tool_off(where, name):
             return say.still_off_text(name)
         return say.switched_text(name, on=on, private=private)
+
+    async def _tool_rule(self, incoming: Incoming, command: Command) -> str:
+        name = self._tool_named(command)
+        if name is None:
+            return self._no_such_tool(command)
+        facts = self._engine.agent().tool_facts(name, incoming.caller)
+        return tool_rules.rule_text(facts, admin=_is_admin(incoming))
+
+    async def _tool_who(self, incoming: Incoming, command: Command) -> str:
+        """On top of tools.toml, so it only ever takes away."""
+        name, agent = self._tool_named(command), self._engine.agent()
+        if name is None:
+            return self._no_such_tool(command)
+        who = tool_rules.left_to(command.who)
+        if who is None:
+            return tool_rules.NAME_SOMEBODY
+        private = incoming.place.private
+        where = EVERYWHERE if private else incoming.place.lane
+        await agent.store.places.set(where, "who", name, who or None)
+        refusal = agent.tool_facts(name, incoming.caller).refusal
+        return tool_rules.changed_text(name, who, private=private, refusal=refusal)
+
+    def _tool_named(self, command: Command) -> str | None:
+        """The tool as it is spelt."""
+        names = self._engine.agent().describe().tools
+        return {name.casefold(): name for name in names}.get(command.argument)
+
+    def _no_such_tool(self, command: Command) -> str:
+        names = sorted(self._engine.agent().describe().tools)
+        return say.unknown_tool_text(command.argument, nearest_names(command.argument, names, 2))
 
     async def _quota(self, incoming: Incoming, command: Command) -> str:
         place, user = incoming.place, command.argument
@@ -241,7 +269,8 @@ class Commands:
         before = agent.describe().tools
         errors = await agent.reload_tools()
         said = [error.sentence if incoming.place.private else "" for error in errors]
-        return say.reloaded_text(before, agent.describe().tools, errors, said=said)
+        text = say.reloaded_text(before, agent.describe().tools, errors, said=said)
+        return text if agent.policy_error is None else f"{text}\n{agent.policy_error.sentence}"
 
     async def _records(self, incoming: Incoming, command: Command) -> str:
         count = _bounded(command.number, RECORDS, MAX_RECORDS)
