@@ -69,6 +69,9 @@ if TYPE_CHECKING:
     from chathands.settings import Settings as Settings
     from chathands.settings import load_settings as load_settings
     from chathands.toolbox import Choices as Choices
+    from chathands.toolbox import File as File
+    from chathands.toolbox import Image as Image
+    from chathands.toolbox import Table as Table
     from chathands.toolbox import ToolContext as ToolContext
     from chathands.toolbox import tool as tool
 
@@ -79,13 +82,16 @@ _HOMES = {
     "Calls": "chathands.emulation",
     "ChatHandsError": "chathands.errors",
     "Choices": "chathands.toolbox",
+    "File": "chathands.toolbox",
     "GiveUp": "chathands.emulation",
+    "Image": "chathands.toolbox",
     "Message": "chathands.conversation",
     "ParsedReply": "chathands.emulation",
     "Reason": "chathands.emulation",
     "Retry": "chathands.emulation",
     "Settings": "chathands.settings",
     "Status": "chathands.conversation",
+    "Table": "chathands.toolbox",
     "Text": "chathands.emulation",
     "TextDelta": "chathands.emulation",
     "ToolCall": "chathands.conversation",

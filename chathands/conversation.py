@@ -93,6 +93,10 @@ class ToolSpec:
     foreign: bool = False
     """Its results carry text from outside (pages, searches, uploads)."""
     deterministic: bool = True
+    version: int | str = 1
+    """Changes when the schema or what the tool does changes."""
+    deprecated: str | None = None
+    """What to use instead, or why not; such a tool still runs."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Fields of a client's declaration that nothing here reads (`strict`, `cache_control`)."""
 

@@ -227,6 +227,10 @@ def spec_to_dict(spec: ToolSpec) -> dict[str, Any]:
         row["foreign"] = True
     if not spec.deterministic:
         row["deterministic"] = False
+    if spec.version != 1:
+        row["version"] = spec.version
+    if spec.deprecated is not None:
+        row["deprecated"] = spec.deprecated
     return row | _extra(spec.extra)
 
 
@@ -242,6 +246,8 @@ def spec_from_dict(row: Mapping[str, Any]) -> ToolSpec:
         audience=row.get("audience", "everyone"),
         foreign=row.get("foreign", False),
         deterministic=row.get("deterministic", True),
+        version=row.get("version", 1),
+        deprecated=row.get("deprecated"),
         extra=row.get("extra", {}),
     )
 

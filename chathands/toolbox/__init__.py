@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from chathands.toolbox.redact import Redactor as Redactor
     from chathands.toolbox.registry import Generation as Generation
     from chathands.toolbox.registry import Registry as Registry
+    from chathands.toolbox.returns import File as File
+    from chathands.toolbox.returns import Image as Image
+    from chathands.toolbox.tables import Table as Table
 
 _HOMES = {
     "Approval": "approval",
@@ -46,8 +49,10 @@ _HOMES = {
     "Choices": "choices",
     "Decision": "calls",
     "Executor": "executor",
+    "File": "returns",
     "FileRoots": "files",
     "Generation": "registry",
+    "Image": "returns",
     "LoadReport": "loader",
     "OpenFile": "files",
     "PendingCall": "calls",
@@ -56,6 +61,7 @@ _HOMES = {
     "Redactor": "redact",
     "Registry": "registry",
     "RunScope": "context",
+    "Table": "tables",
     "ToolContext": "context",
     "load_policy": "policy_file",
     "load_tools": "loader",

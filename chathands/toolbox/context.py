@@ -64,7 +64,7 @@ class RunScope:
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """Injected into a tool as its first parameter (annotated `ToolContext`)."""
+    """Injected into a tool for the parameter annotated `ToolContext`, wherever that stands."""
 
     caller: Caller
     run_id: str
@@ -81,3 +81,5 @@ class ToolContext:
     attach: Callable[[str, bytes], None] = lambda *_: None
     """Takes a file, name and content, that the person gets behind the final reply; a picture is
     shown as one. Raises ToolFailed over 4 files or 10 MB in a run."""
+    result_limit: int | None = None
+    """Characters the model gets of this result; more is cut from its middle."""

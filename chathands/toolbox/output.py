@@ -30,6 +30,8 @@ async def written(value: Any) -> tuple[str, int]:
     """
     if value is None:
         return "", 0
+    if isinstance(value, render.Excerpt):
+        return value, len(value)
     if isinstance(value, str):
         return _kept(value)
     if isinstance(value, _PLAIN):

@@ -177,6 +177,7 @@ class Performer:
         started = loop.time()
         end = started + seconds
         files = FileRoots(self._settings.data_dir, scope.caller)
+        limit = min(self._policy.rule(ready.call.name).result_size or self._limit, self._limit)
         told: list[str] = []
         attached = Attachments(scope.done)
         context = ToolContext(
@@ -189,6 +190,7 @@ class Performer:
             remaining=lambda: max(end - loop.time(), 0),
             tell=lambda sentence: told.append(self._endings.sentence(sentence)),
             attach=attached.attach,
+            result_limit=limit,
         )
         emit(CallStarted(ready.call, ready.spec))
         stay = current_stay.set(passed.stay)
@@ -204,7 +206,6 @@ class Performer:
             doing = "none"  # it was not given its time
         foreign = ready.spec.foreign or files.opened_upload
         size = len(text) if ended.size is None else ended.size
-        limit = min(self._policy.rule(ready.call.name).result_size or self._limit, self._limit)
         text, cut = render.shortened(text, limit, size)
         handed = attached.stored() if status is Status.OK else []
         if handed:

@@ -19,6 +19,13 @@ TAIL_SHARE = 0.25
 SENTENCE_CAP = 500
 """Characters of a failure: one sentence, with room for a list of sheet or file names."""
 
+
+class Excerpt(str):
+    """A text whose maker has already left something out, and says so in it."""
+
+    __slots__ = ()
+
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -56,6 +63,8 @@ def shortened(text: str, limit: int, size: int | None = None) -> tuple[str, bool
     size, `size` characters if the text was already cut before.
     """
     size = len(text) if size is None else size
+    if isinstance(text, Excerpt) and len(text) <= limit:
+        return str(text), True
     if size <= limit and len(text) <= limit:
         return text, False
     tail_length = int(limit * TAIL_SHARE)

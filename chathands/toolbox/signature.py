@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import types
 import typing
 import warnings
 from collections.abc import Callable, Mapping
@@ -13,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from chathands.errors import ToolFailed, ToolLoadError
 from chathands.toolbox.choices import choices_from
 from chathands.toolbox.context import ToolContext
+from chathands.toolbox.describing import tidy, undescribed, unfit, wrong_default
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
-    from pydantic.fields import FieldInfo
 
     from chathands.settings import Settings
 
@@ -35,11 +36,7 @@ class Signature:
     def schema(self, settings: Settings | None) -> dict[str, Any]:
         """JSON Schema of the arguments; with settings, Choices are filled in."""
         with choices_from(settings):
-            schema = self.model.model_json_schema()
-        _drop_titles(schema)
-        schema.pop("description", None)  # of the helper model, never of the tool
-        schema.setdefault("properties", {})
-        return schema
+            return _schema_of(self.model)
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Keyword arguments for the function, defaults included.
@@ -53,73 +50,146 @@ class Signature:
             checked = self.model.model_validate_json(json.dumps(arguments), strict=True)
         except ValidationError as error:
             raise ToolFailed(_sentence(error), detail=str(error)) from None
-        return {name: checked.__dict__[name] for name in type(checked).model_fields}
+        return {name: checked.__dict__[name] for name in self.model.__pydantic_fields__}
 
 
-def read_signature(function: Callable[..., Any], fail: Fail) -> Signature:
-    """Raises ToolLoadError (made by `fail`) naming the parameter that cannot be described."""
-    try:
-        hints = typing.get_type_hints(function, include_extras=True)
-    except (NameError, TypeError, AttributeError) as error:
-        raise fail(f"参数类型读不出来（{error}）；类型要在模块顶层导入") from None
+def read_signature(
+    function: Callable[..., Any], fail: Fail, names: Mapping[str, Any] | None = None
+) -> Signature:
+    """Raises ToolLoadError (made by `fail`) naming the parameter that cannot be described.
+
+    `names`: those of the scope the function is defined in, where that is another function.
+    """
     fields: dict[str, Any] = {}
     context = None
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise fail(f"参数 {name} 不能是 *args、**kwargs 或仅限位置的参数")
-        if name not in hints:
+        if parameter.annotation is parameter.empty:
             raise fail(f"参数 {name} 没有类型标注")
-        if hints[name] is ToolContext:
+        hint = _hint(function, name, parameter.annotation, names, fail)
+        if _is_context(hint):
+            if context is not None:
+                raise fail(f"参数 {name} 是第二个 ToolContext，一个就够")
             context = name
             continue
+        if _mentions_context(hint):
+            raise fail(f"参数 {name} 里的 ToolContext 要单独写，不能和别的类型放在一起")
+        if name.startswith("_"):
+            raise fail(f"参数 {name} 的名字不能以下划线开头")
         if parameter.default is not parameter.empty:
-            fields[name] = (hints[name], parameter.default)
-        elif typing.get_origin(hints[name]) is typing.Annotated:
-            fields[name] = hints[name]  # its Field may hold the default
+            fields[name] = (hint, parameter.default)
+        elif typing.get_origin(hint) is typing.Annotated:
+            fields[name] = hint  # its Field may hold the default
         else:
-            fields[name] = (hints[name], ...)
-    model = _build(function.__name__, fields, fail)
-    infos = model.model_fields
-    for name, info in infos.items():
-        if not (info.description or "").strip():
-            raise fail(f"参数 {name} 没有说明，请写成 Annotated[…, Field(description=…)]")
-    return Signature(model, context, {name: _label(info) for name, info in infos.items()})
+            fields[name] = (hint, ...)
+    model, schema = _build(function.__name__, fields, fail)
+    if path := undescribed(schema):
+        name, _, below = path.replace("[", ".[", 1).partition(".")
+        which = f"参数 {name} 的字段 {path}" if below else f"参数 {name}"
+        raise fail(f"{which} 没有说明，请写成 Annotated[…, Field(description=…)]")
+    labels = {name: each.get("description", "") for name, each in schema["properties"].items()}
+    return Signature(model, context, {name: text.strip() for name, text in labels.items()})
 
 
-def _build(name: str, fields: dict[str, Any], fail: Fail) -> type[BaseModel]:
-    from pydantic import PydanticUserError, create_model
-    from pydantic.errors import PydanticSchemaGenerationError
+def _hint(
+    function: Callable[..., Any],
+    name: str,
+    annotation: Any,
+    names: Mapping[str, Any] | None,
+    fail: Fail,
+) -> Any:
+    """The type behind one annotation; texts (`from __future__ import annotations`) are read where
+    the function stands. ToolContext is known even when it is imported for type checkers only."""
+    known = getattr(inspect.unwrap(function), "__globals__", {})
+    local = {"ToolContext": ToolContext} if "ToolContext" not in known else {}
+    holder = types.SimpleNamespace(__annotations__={name: annotation})
+    try:
+        return typing.get_type_hints(
+            holder, globalns=known, localns=local | dict(names or {}), include_extras=True
+        )[name]
+    except (NameError, TypeError, AttributeError, SyntaxError) as error:
+        raise fail(
+            f"参数 {name} 的类型读不出来（{error}）；类型要在这个函数前面定义或导入"
+            "（不能只在 TYPE_CHECKING 里）"
+        ) from None
+
+
+def _is_context(hint: Any) -> bool:
+    """ToolContext itself, annotated, or `ToolContext | None`."""
+    if hint is ToolContext:
+        return True
+    if typing.get_origin(hint) is typing.Annotated:
+        return _is_context(typing.get_args(hint)[0])
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        branches = [each for each in typing.get_args(hint) if each is not type(None)]
+        return bool(branches) and all(map(_is_context, branches))
+    return False
+
+
+def _mentions_context(hint: Any) -> bool:
+    inner = hint if isinstance(hint, list) else typing.get_args(hint)
+    return hint is ToolContext or any(map(_mentions_context, inner))
+
+
+def _build(name: str, fields: dict[str, Any], fail: Fail) -> tuple[type[BaseModel], dict[str, Any]]:
+    """The model of all parameters and its schema. What is wrong is looked for in each alone, so
+    that it has a name."""
+    model, schema, trouble = _tried(name, fields)
+    if model is not None and trouble is None:
+        return model, schema
+    for each, field in fields.items():
+        if (alone := _tried(name, {each: field})[2]) is not None:
+            raise fail(f"参数 {each} {alone}")
+    raise fail(f"参数放在一起有误（{trouble}）")
+
+
+def _tried(
+    name: str, fields: dict[str, Any]
+) -> tuple[type[BaseModel] | None, dict[str, Any], str | None]:
+    """(the model, its schema, what is wrong with it)."""
+    from pydantic import ConfigDict, PydanticUserError, create_model
+    from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
+    from pydantic_core import SchemaError
 
     with warnings.catch_warnings():
         # A parameter may be called `json` or `copy`; only __dict__ of the model is read.
         warnings.filterwarnings("ignore", message="Field name .* shadows an attribute")
         try:
-            model = create_model(name, **fields)
-            model.model_json_schema()
-        except PydanticSchemaGenerationError as error:
-            raise fail(f"有参数的类型不能用于工具（{str(error).splitlines()[0]}）") from None
-        except (PydanticUserError, NameError, TypeError, ValueError) as error:
-            raise fail(f"参数写法有误（{str(error).splitlines()[0]}）") from None
-    return model
+            model = create_model(name, __config__=ConfigDict(protected_namespaces=()), **fields)
+            schema = _schema_of(model)
+        except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema) as error:
+            return None, {}, f"的类型不能用于工具（{_first_line(error)}）"
+        except PydanticUserError as error:
+            if error.code == "typed-dict-version":
+                return None, {}, "里的 TypedDict 要从 typing_extensions 导入（Python 3.12 以前）"
+            return None, {}, f"写法有误（{_first_line(error)}）"
+        except (
+            NameError, TypeError, ValueError, AttributeError, ImportError, RecursionError,
+            SchemaError,
+        ) as error:  # fmt: skip
+            return None, {}, f"写法有误（{_first_line(error)}）"
+    for field_name, info in model.__pydantic_fields__.items():
+        if (info.validation_alias or info.alias or field_name) != field_name:
+            return None, {}, "不能用 alias：模型看到的名字就是参数的名字"
+    if reason := unfit(model, schema):
+        return None, {}, f"的类型不能用于工具（{reason}）"
+    if wrong_default(model):
+        return None, {}, "的默认值不合它自己的类型或范围"
+    return model, schema, None
 
 
-def _label(info: FieldInfo) -> str:
-    return (info.description or "").strip()
+def _schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="(?s).*not JSON serializable")  # of a default
+        schema = model.model_json_schema()
+    schema.pop("description", None)  # of the helper model, never of the tool
+    schema.setdefault("properties", {})
+    return tidy(schema)
 
 
-def _drop_titles(schema: dict[str, Any]) -> None:
-    """Take away the titles pydantic derives from names: tokens that tell a model nothing."""
-    if isinstance(schema.get("title"), str):
-        del schema["title"]
-    for key in ("properties", "$defs"):
-        for child in schema.get(key, {}).values():
-            _drop_titles(child)
-    for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
-        for child in schema.get(key, ()):
-            _drop_titles(child)
-    for key in ("items", "additionalProperties"):
-        if isinstance(schema.get(key), dict):
-            _drop_titles(schema[key])
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n", 1)[0][:200]
 
 
 _FAULTS = (

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import logging
+import math
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +19,8 @@ from chathands.toolbox.context import ToolContext
 if TYPE_CHECKING:
     from chathands.settings import Settings
     from chathands.toolbox.signature import Signature
+
+logger = logging.getLogger(__name__)
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 """What the OpenAI and Anthropic protocols both accept as a tool's name."""
@@ -42,6 +47,8 @@ class Tool:
     shows: tuple[str, ...]
     function: Callable[..., Any] = field(repr=False)
     signature: Signature = field(repr=False)
+    version: int | str = 1
+    deprecated: str | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -52,7 +59,7 @@ class Tool:
 
     @property
     def line(self) -> int:
-        return self.function.__code__.co_firstlineno
+        return inspect.unwrap(self.function).__code__.co_firstlineno
 
     def spec(self, settings: Settings | None) -> ToolSpec:
         """What the model is told, with Choices filled from `settings`.
@@ -81,19 +88,37 @@ class Tool:
             audience=self.audience,
             foreign=self.foreign,
             deterministic=self.deterministic,
+            version=self.version,
+            deprecated=self.deprecated,
         )
 
     async def run(self, ctx: ToolContext, arguments: Mapping[str, Any]) -> Any:
-        """What the function returns. Arguments are validated strictly: ToolFailed when they do
-        not fit. A synchronous function runs in a thread of its own."""
+        """What the function returns, as text or plain JSON data for the model; pictures and files
+        are attached to the reply.
+
+        A synchronous function runs in a thread of its own, and is left there when the call's time
+        is up. Raises ToolFailed when the arguments do not fit (they are validated strictly), and
+        ToolOutcomeUnknown when what the function returned is nothing a tool may return.
+        """
         values = self.signature.validate(arguments)
         if self.signature.context:
             values[self.signature.context] = ctx
-        if inspect.iscoroutinefunction(self.function):
-            return await self.function(**values)
-        from chathands.toolbox.threads import run_in_thread
+        if self.deprecated is not None:
+            run_id = ctx.run_id if ctx is not None else "-"
+            logger.warning(
+                "run %s: deprecated tool %s was called (%s)", run_id, self.name, self.deprecated
+            )
+        from chathands.toolbox.returns import delivered
 
-        return await run_in_thread(partial(self.function, **values))
+        if inspect.iscoroutinefunction(self.function):
+            returned = await self.function(**values)
+        else:
+            from chathands.toolbox.threads import run_in_thread
+
+            returned = await run_in_thread(partial(self.function, **values))
+            if inspect.isawaitable(returned):  # an async function behind somebody's decorator
+                returned = await returned
+        return await delivered(returned, ctx, self.name, self.side_effect)
 
     def describe_target(self, arguments: Mapping[str, Any]) -> str:
         """Whom or what the call reaches, e.g. the robot's name, on one line: the next ones belong
@@ -118,6 +143,8 @@ class Tool:
 
 
 def tool(
+    misused: object = None,
+    /,
     *,
     side_effect: SideEffect | None = None,
     timeout: float = 10,
@@ -127,13 +154,19 @@ def tool(
     deterministic: bool = True,
     target: str | None = None,
     shows: Sequence[str] = (),
+    when_to_use: str | None = None,
+    not_for: str | None = None,
+    version: int | str = 1,
+    deprecated: str | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Make a function a tool.
 
     `side_effect`: `none` reads, `local` changes something of the asker's own, `outward` reaches
     other people or systems. It has no default, so that nothing outward passes as a read by
     omission. `target` and `shows` name the parameters a person is shown when asked for approval.
-    `timeout` is in seconds.
+    `timeout` is in seconds. `deterministic=False` marks text or pictures that a model made.
+    `when_to_use` and `not_for` follow the docstring in the description, and so does `deprecated`:
+    what to use instead. `version` changes with the schema.
 
     Raises ToolLoadError (file, line, the parameter's name) when the signature does not describe
     the tool: no docstring, a parameter without type or description, an example that does not fit.
@@ -142,35 +175,31 @@ def tool(
     def decorate(function: Callable[..., Any]) -> Tool:
         from chathands.toolbox.signature import read_signature
 
-        def fail(reason: str) -> ToolLoadError:
-            code = function.__code__
-            return ToolLoadError(
-                f"工具 {function.__name__}：{reason}",
-                file=code.co_filename,
-                line=code.co_firstlineno,
-            )
-
-        if not _NAME.fullmatch(function.__name__):
-            raise fail("名字要以字母开头，只含字母、数字和下划线，最多 64 个")
-        if side_effect is None or side_effect not in get_args(SideEffect):
+        scope = sys._getframe(1)
+        fail = _failing(function, scope.f_code.co_filename, scope.f_lineno)
+        if misused is not None:
+            raise fail('要写成 @tool(side_effect="…")，带括号')
+        _check_function(function, fail)
+        if side_effect is None or side_effect not in get_args(SideEffect)[:3]:
             raise fail("要写明 side_effect：none（只读）、local（只影响提问者）或 outward（对外）")
         if audience not in get_args(Audience):
             raise fail("audience 只能是 everyone、admin 或 superuser")
-        if not timeout > 0:
+        number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+        if not (number and 0 < timeout < math.inf):
             raise fail("timeout 要大于 0 秒")
-        description = inspect.cleandoc(function.__doc__ or "").strip()
-        if not description:
-            raise fail("没有文档字符串；它就是给模型看的说明")
-        signature = read_signature(function, fail)
+        if isinstance(version, bool) or not isinstance(version, int | str) or version in (0, ""):
+            raise fail('version 要是整数或文字，如 2 或 "2.1"')
+        inner = "<locals>" in getattr(function, "__qualname__", "")
+        signature = read_signature(function, fail, dict(scope.f_locals) if inner else None)
         for name in (*([target] if target else ()), *shows):
             if name not in signature.labels:
                 raise fail(f"target 或 shows 里的 {name} 不是它的参数")
         made = Tool(
             name=function.__name__,
-            description=description,
+            description=_description(function, when_to_use, not_for, deprecated, fail),
             side_effect=side_effect,
             timeout=timeout,
-            examples=tuple(ToolExample(request, arguments) for request, arguments in examples),
+            examples=_examples(examples, fail),
             audience=audience,
             foreign=foreign,
             deterministic=deterministic,
@@ -178,11 +207,74 @@ def tool(
             shows=tuple(shows),
             function=function,
             signature=signature,
+            version=version,
+            deprecated=deprecated.strip() if deprecated else None,
         )
         _check_examples(made, fail)
         return made
 
-    return decorate
+    return decorate if misused is None else decorate(misused)  # type: ignore[arg-type,return-value]
+
+
+def _failing(function: Any, file: str, line: int) -> Callable[[str], ToolLoadError]:
+    """Makes the error that points at the function, or else at where it was decorated."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is not None:
+        file, line = code.co_filename, code.co_firstlineno
+    name = getattr(function, "__name__", type(function).__name__)
+    return lambda reason: ToolLoadError(f"工具 {name}：{reason}", file=file, line=line)
+
+
+def _check_function(function: Any, fail: Callable[[str], ToolLoadError]) -> None:
+    if isinstance(function, Tool):
+        raise fail("@tool 写了两次")
+    if not inspect.isfunction(function):
+        raise fail("@tool 只能写在函数上（def 或 async def）")
+    inner = inspect.unwrap(function)
+    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
+        raise fail("函数里不能用 yield，一次把结果 return 出来")
+    if not _NAME.fullmatch(function.__name__):
+        raise fail("名字要以字母开头，只含字母、数字和下划线，最多 64 个")
+
+
+def _description(
+    function: Callable[..., Any],
+    when_to_use: str | None,
+    not_for: str | None,
+    deprecated: str | None,
+    fail: Callable[[str], ToolLoadError],
+) -> str:
+    """The docstring, and what the decorator adds to it, in the words of the docstrings."""
+    lines = [inspect.cleandoc(function.__doc__ or "").strip()]
+    if not lines[0]:
+        raise fail("没有文档字符串；它就是给模型看的说明")
+    added = (
+        ("when_to_use", "何时用", when_to_use),
+        ("not_for", "何时不用", not_for),
+        ("deprecated", "已弃用", deprecated),
+    )
+    for argument, label, text in added:
+        if text is None:
+            continue
+        if not isinstance(text, str) or not text.strip():
+            raise fail(f"{argument} 要是一段文字")
+        text = " ".join(text.split())
+        lines.append(f"{label}：{text}" + ("" if text.endswith(_ENDS) else "。"))
+    return "\n".join(lines)
+
+
+_ENDS = ("。", "！", "？", "…", ".", "!", "?", "；")
+
+
+def _examples(given: Any, fail: Callable[[str], ToolLoadError]) -> tuple[ToolExample, ...]:
+    found = []
+    for each in given:
+        match each:
+            case (str(request), Mapping() as arguments) if request.strip():
+                found.append(ToolExample(request, arguments))
+            case _:
+                raise fail('examples 要写成 [("一句人话", {"参数": 值}), …]')
+    return tuple(found)
 
 
 def _check_examples(made: Tool, fail: Callable[[str], ToolLoadError]) -> None:

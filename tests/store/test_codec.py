@@ -98,6 +98,8 @@ specs = st.builds(
     audience=st.sampled_from(["everyone", "admin", "superuser"]),
     foreign=st.booleans(),
     deterministic=st.booleans(),
+    version=st.integers(1) | texts,
+    deprecated=st.none() | texts,
     extra=objects,
 )
 

@@ -15,13 +15,17 @@ from chathands.toolbox.render import OUTPUT_CAP
 from tests.toolbox.kit import bench, call
 
 ODD = """
-class Endless:
-    def __str__(self):
+from pydantic import BaseModel, model_serializer
+
+class Endless(BaseModel):
+    @model_serializer
+    def write(self) -> str:
         stop.wait(30)
         return "终于"
 
-class Huge:
-    def __str__(self):
+class Huge(BaseModel):
+    @model_serializer
+    def write(self) -> str:
         return "字" * 50_000_000
 
 class Lying:
@@ -127,11 +131,11 @@ async def test_a_value_that_cannot_be_written_is_the_tools_fault(tmp_path: Path,
         assert "abcdef" not in result.content
 
 
-async def test_an_objects_huge_text_is_cut(tmp_path: Path):
+async def test_a_models_huge_text_is_cut(tmp_path: Path):
     with bench(tmp_path, ODD, toml="[tools.odd]\ntimeout = 10") as box:
         result = (await box.run(call("odd", what="huge"))).results[0]
         assert result.truncated
-        assert "全文共 50000000 个字符" in result.content
+        assert "全文共 50000002 个字符" in result.content
         assert len(result.content) < 5000
 
 
