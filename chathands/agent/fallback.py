@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -62,7 +63,8 @@ def account(
     `done` holds entries of `RunScope.done`; of `not_done` only name and target are read. Without
     any of them it is `plain_reply`.
     """
-    finished = [f"- {_named(entry)}：{_outcome(entry)}" for entry in done]
+    lines = Counter(f"- {_named(entry)}：{_outcome(entry)}" for entry in done)
+    finished = [line if times == 1 else f"{line}（{times} 次）" for line, times in lines.items()]
     open_calls = [f"- {_named(entry)}：没有执行" for entry in not_done]
     if not finished and not open_calls:
         return plain_reply(sentence, run_id)

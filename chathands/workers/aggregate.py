@@ -114,11 +114,23 @@ def _plan(payload: dict[str, Any], table: Table, finder: ColumnFinder) -> Plan:
     groupings = [read_grouping(text, finder, dates) for text in by]
     conditions = read_conditions(payload["where"], finder)
     wanted = [finder.find(text) for text in split_names(payload["columns"], names)]
+    if function != "count":
+        wanted = _without_labels(wanted, table, groupings, finder)
     if not wanted and function != "count":
         wanted = _numeric_columns(table, groupings)
     positions = list(dict.fromkeys(wanted))
     columns = [_column(table, at, function) for at in positions]
     return Plan(function, groupings, conditions, positions, columns, finder.readings)
+
+
+def _without_labels(
+    wanted: Sequence[int], table: Table, groupings: Sequence[Grouping], finder: ColumnFinder
+) -> list[int]:
+    """Without the columns that only name the groups: models list them among what is calculated."""
+    labels = {each.column for each in groupings} - set(_amounts(table))
+    for at in dict.fromkeys(at for at in wanted if at in labels):
+        finder.readings.append(f"「{table.columns[at]}」是分组的列，不参加计算")
+    return [at for at in wanted if at not in labels]
 
 
 def _with_values(plan: Plan, table: Table, meant: Mapping[Condition, Mapping[str, str]]) -> Plan:

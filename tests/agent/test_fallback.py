@@ -87,3 +87,13 @@ def test_what_is_said_of_an_unbacked_claim_is_true_beside_something_that_did_hap
     assert "note（买菜）：已完成" in text
     assert "没有任何操作" not in text
     assert "没有找到对应的成功操作" in text
+
+
+def test_the_same_failure_again_and_again_is_one_line():
+    down = entry("get_weather", "failed", content="连不上天气服务", side_effect="none")
+    sent = entry("send_dingtalk_message", "ok", target="销售群")
+    text = fallback.account(fallback.DEADLINE, [down, sent, down, down], [], "A7F3-09")
+    assert text.splitlines()[2:4] == [
+        "- get_weather：没有成功：连不上天气服务（3 次）",
+        "- send_dingtalk_message（销售群）：已完成",
+    ]

@@ -54,6 +54,13 @@ def test_the_other_statistics(function: str, value: str) -> None:
     assert run(SALES, function=function, columns=["金额"])["rows"] == [[value]]
 
 
+@pytest.mark.parametrize("columns", [["区域", "金额"], ["区域"]])
+def test_a_column_that_names_the_groups_is_not_calculated(columns: list[str]) -> None:
+    result = run(SALES, function="max", columns=columns, group_by=["区域"])
+    assert [row[:2] for row in result["rows"]][0] == ["华东", "30.3"]
+    assert "「区域」是分组的列，不参加计算" in result["readings"]
+
+
 def test_counting_rows_needs_no_column() -> None:
     result = run(SALES, function="count", group_by=["产品"])
     assert result["headers"] == ["产品", "行数"]
