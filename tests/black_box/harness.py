@@ -86,6 +86,7 @@ class BotProcess:
             env=env,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
+            limit=2**24,  # a long message is one line; a reader that ended would stop the bot
         )
         self._reader = asyncio.ensure_future(self._read())
         return self

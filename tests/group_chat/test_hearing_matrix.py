@@ -193,7 +193,7 @@ MINE = [at(BOT), text(f" {QUESTION}")]
         {"anonymous": {"id": 1, "name": "某", "flag": "x"}},
         {"user_id": 0, "sender": {}},
     ],
-    ids=str,
+    ids=lambda event: "-".join(event),  # no time: each test process has its own
 )
 async def test_own_bots_old_and_nameless_messages_are_ignored(hear, peer, event):
     for profile in PROFILES:
