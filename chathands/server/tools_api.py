@@ -147,8 +147,8 @@ class ToolsApi:
             "approval": asks,
             "foreign": spec.foreign,
             "deterministic": spec.deterministic,
-            "version": getattr(spec, "version", None),
-            "deprecated": getattr(spec, "deprecated", None),
+            "version": spec.version,
+            "deprecated": spec.deprecated,
         }
 
     # --- calls

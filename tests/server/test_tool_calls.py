@@ -83,6 +83,7 @@ async def test_an_argument_that_does_not_fit_is_named_by_its_path(server, argume
         (b'{"a":' * 100 + b"1" + b"}" * 100, {}, 400, "too_deep"),
         (b"[" * 8000, {}, 400, "too_deep"),
         (b'{"city": "' + b"x" * 9000 + b'"}', {}, 413, "too_large"),
+        (b'{"city": "\\ud83d"}', {}, 400, "invalid_arguments"),
         (b"{}", {"content-type": "text/plain"}, 415, "unsupported_media_type"),
         (b"{}", {"content-encoding": "gzip"}, 415, "unsupported_encoding"),
         (b"{}", {"idempotency-key": "a b"}, 400, "invalid_idempotency_key"),
