@@ -8,11 +8,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-from collections.abc import Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from functools import partial
+from itertools import islice
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -63,6 +63,9 @@ class File:
     name: str = ""
     caption: str = ""
     path: str | PurePath | None = None
+
+
+_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 
 
 class Unusable(Exception):
@@ -126,7 +129,11 @@ async def _attached(given: Image | File, ctx: ToolContext | None) -> str:
         raise Unusable(f"{type(given).__name__} 的 name 和 caption 不是文字")
     if isinstance(given, Image):
         data, name, kind = _picture(given), given.name.strip(), "图片"
-        name = name if "." in name else name + _image_name(data)[-4:] if name else _image_name(data)
+        made = _image_name(data)
+        if not name:
+            name = made
+        elif PurePath(name).suffix.lower() not in _PICTURES:
+            name += PurePath(made).suffix
     else:
         data, name = await _content(given, ctx)
         kind = "文件"
@@ -191,15 +198,13 @@ def _needs_writing(value: Any) -> bool:
         each = waiting.pop()
         if isinstance(each, _PLAIN):
             continue
-        if _is_typed(each):
-            typed = True
-        elif isinstance(each, Mapping):
-            typed = typed or type(each) is not dict
-            waiting += each.values()
-            typed = typed or not all(isinstance(key, _PLAIN) for key in each)
-        elif isinstance(each, list | tuple | set | frozenset):
-            typed = typed or type(each) not in (list, tuple, set, frozenset)
-            waiting += each
+        if type(each) is dict:
+            waiting += islice(each.values(), LOOKED_AT)
+            typed = typed or not all(isinstance(key, _PLAIN) for key in islice(each, LOOKED_AT))
+        elif type(each) in (list, tuple, set, frozenset):
+            waiting += islice(each, LOOKED_AT)
+        elif _is_typed(each) or isinstance(each, dict | list | tuple | set | frozenset):
+            typed = True  # what is inside a class of its own is only asked in the thread
         else:
             raise Unusable(_advice(each))
     return typed

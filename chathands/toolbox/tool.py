@@ -230,6 +230,8 @@ def _check_function(function: Any, fail: Callable[[str], ToolLoadError]) -> None
         raise fail("@tool 写了两次")
     if not inspect.isfunction(function):
         raise fail("@tool 只能写在函数上（def 或 async def）")
+    if "." in function.__qualname__.rpartition("<locals>.")[2]:
+        raise fail("工具要写成模块里的函数，不能是类的方法")
     inner = inspect.unwrap(function)
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
         raise fail("函数里不能用 yield，一次把结果 return 出来")

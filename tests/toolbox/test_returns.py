@@ -65,6 +65,7 @@ def gives(what):
         "file": lambda: File(b"a,b", "out/明细.csv"),
         "file by path": lambda: File(path="表.txt", caption="原文件"),
         "file by Path": lambda: File(pathlib.Path("表.txt"), "另一个名字.txt"),
+        "versioned image": lambda: Image(b"RIFF....WEBP", "走势 v1.2"),
         "both": lambda: ["见图和表", Image(PNG, "a.png"), Table(["甲"], [["1"]]), {"k": 1}],
         # --- wrong
         "bytes": lambda: b"x",
@@ -193,6 +194,7 @@ async def test_a_table_follows_the_size_that_the_policy_sets(tmp_path: Path):
     ("what", "told", "file"),
     [
         ("image", "九月走势，最高 35 度", ("走势.png", PNG)),
+        ("versioned image", "走势", ("走势 v1.2.webp", b"RIFF....WEBP")),
         ("file", "明细.csv", ("明细.csv", b"a,b")),
         ("file by path", "原文件", ("表.txt", "内容".encode())),
         ("file by Path", "另一个名字.txt", ("另一个名字.txt", "内容".encode())),

@@ -382,6 +382,16 @@ def test_only_a_function_becomes_a_tool(what: Any):
         tool(side_effect="none")(what)
 
 
+def test_a_method_is_refused():
+    with pytest.raises(ToolLoadError, match="类的方法"):
+
+        class Box:
+            @tool(side_effect="none")
+            async def take(self, it: Annotated[str, Said]) -> str:
+                """收下。"""
+                return it
+
+
 def test_the_decorator_without_brackets_says_what_to_write():
     with pytest.raises(ToolLoadError, match="带括号") as refused:
 
