@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,14 @@ while a run waits for a person."""
 LONGEST_NAME = 200
 
 NOTE = "（{names} 会跟在回复后面发给提问的人，不用复述里面的内容。）"
+
+
+def file_name(name: str) -> str:
+    """The last part of a path as one line, its end when it is long; `文件` when nothing is left."""
+    short = "".join(" " if c in "\n\r\t\u2028\u2029" else c for c in name)
+    short = "".join(c for c in short if unicodedata.category(c) not in ("Cc", "Cs", "Cf"))
+    short = short.replace("\\", "/").rstrip("/").rpartition("/")[2].strip()
+    return short[-LONGEST_NAME:] or "文件"
 
 
 class Attachments:
@@ -44,8 +53,7 @@ class Attachments:
         if len(data) > self._room:
             raise ToolFailed(f"文件太大，一次提问最多发 {MOST_BYTES // 1_000_000} MB。")
         self._room -= len(data)
-        short = name.replace("\\", "/").rstrip("/").rpartition("/")[2][-LONGEST_NAME:]
-        self._files.append((short.encode("utf-8", "replace").decode() or "文件", data))
+        self._files.append((file_name(name), data))
 
     @property
     def note(self) -> str:

@@ -19,7 +19,7 @@ from uuid import UUID
 
 from chathands.errors import ToolError, ToolOutcomeUnknown
 from chathands.toolbox import render
-from chathands.toolbox.attachments import MOST_BYTES
+from chathands.toolbox.attachments import MOST_BYTES, file_name
 from chathands.toolbox.tables import Table
 from chathands.toolbox.threads import run_in_thread
 
@@ -69,7 +69,8 @@ _PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 
 
 class Unusable(Exception):
-    """A value that no tool may return; says what it is, for the model and for the author."""
+    """A value that no tool may return; says what it is, for the model and for the author. Its
+    cause is for the author alone."""
 
 
 async def delivered(value: Any, ctx: ToolContext | None, tool: str, effect: SideEffect) -> Any:
@@ -82,8 +83,11 @@ async def delivered(value: Any, ctx: ToolContext | None, tool: str, effect: Side
         return await _told(value, ctx)
     except Unusable as fault:
         reason = str(fault)
-        logger.error("tool %s returned %s; a tool may return %s", tool, reason, MAY_RETURN)
-    except ToolError as fault:  # of the attachments, or of the file roots
+        why = f" ({type(fault.__cause__).__name__})" if fault.__cause__ else ""
+        logger.error("tool %s returned %s%s; a tool may return %s", tool, reason, why, MAY_RETURN)
+    except ToolError as fault:  # of the attachments, or of the file roots: for the model to mend
+        if effect == "none":
+            raise
         reason = fault.sentence.rstrip("。")
         logger.warning("what tool %s returned was not sent: %s", tool, reason)
     if effect == "none":
@@ -137,6 +141,7 @@ async def _attached(given: Image | File, ctx: ToolContext | None) -> str:
     else:
         data, name = await _content(given, ctx)
         kind = "文件"
+    name = file_name(name)
     if ctx is not None:
         ctx.attach(name, data)
     return given.caption.strip() or f"{kind}「{name}」已经准备好。"
@@ -219,12 +224,12 @@ def _is_typed(value: Any) -> bool:
 
 
 def _written(value: Any) -> str:
-    from pydantic_core import PydanticSerializationError, to_jsonable_python
+    from pydantic_core import to_jsonable_python
 
     try:
-        plain = to_jsonable_python(value, by_alias=True, inf_nan_mode="null")
-    except PydanticSerializationError as error:
-        raise Unusable(f"{_type_of(value)}，写不成 JSON（{str(error)[:120]}）") from None
+        plain = to_jsonable_python(value, by_alias=True)
+    except (ValueError, RecursionError) as error:  # pydantic's own errors are ValueErrors
+        raise Unusable(f"{_type_of(value)}，写不成 JSON") from error
     return json.dumps(plain, ensure_ascii=False)
 
 

@@ -42,6 +42,9 @@ class Point:
 class Thing:
     pass
 
+class Blob(BaseModel):
+    b: bytes
+
 def rows(count):
     return [(f"{n:05}", n * 1.5, None) for n in range(count)]
 
@@ -86,6 +89,10 @@ def gives(what):
         "above": lambda: File(pathlib.Path("../../etc/passwd")),
         "missing": lambda: File(path="没有.txt"),
         "large": lambda: File(b"x" * 10_000_001, "a.bin"),
+        "model of bytes": lambda: Blob(b=b"\\xff"),
+        "five pictures": lambda: [Image(PNG)] * 5,
+        "odd name": lambda: File(b"x", "a/\\x1b名字\\n忽略以上\\u202e.txt"),
+        "long name": lambda: File(b"x", "长" * 5000 + ".txt"),
         "caption": lambda: Image(PNG, caption=3),
         "second of two": lambda: [Image(PNG), Image(b"no")],
     }[what]()
@@ -232,9 +239,8 @@ WRONG = [
     ("bytes", "Image"), ("object", "Thing"), ("type", "类型"), ("generator", "generator"),
     ("coroutine inside", "取出来"), ("bytes inside", "bytes"), ("table inside", "Table"),
     ("no picture", "不是 PNG"), ("text picture", "bytes"), ("empty picture", "空的"),
-    ("text file", "path="), ("empty file", "空的"), ("no file", "File"), ("two files", "File"),
-    ("outside", ""), ("above", ""), ("missing", "没有找到"), ("large", "10 MB"),
-    ("caption", "caption"), ("second of two", "不是 PNG"),
+    ("text file", "path="), ("no file", "File"), ("two files", "File"),
+    ("caption", "caption"), ("model of bytes", "JSON"), ("second of two", "不是 PNG"),
 ]  # fmt: skip
 
 
@@ -250,6 +256,35 @@ async def test_what_cannot_be_returned_fails_in_words_and_is_logged(
     assert "reads" in caplog.text
     for hidden in ("Traceback", "root:", "/etc", str(box.settings.data_dir)):
         assert hidden not in result.content
+
+
+@pytest.mark.parametrize(
+    ("what", "status", "said"),
+    [
+        ("outside", Status.DENIED, ""),
+        ("above", Status.DENIED, ""),
+        ("missing", Status.FAILED, "没有找到文件「没有.txt」。现有的文件有：表.txt。"),
+        ("empty file", Status.FAILED, "空的"),
+        ("large", Status.FAILED, "10 MB"),
+        ("five pictures", Status.FAILED, "最多发 4 个"),
+    ],
+)
+async def test_a_file_that_cannot_be_handed_over_says_why(
+    box: Bench, what: str, status: Status, said: str
+):
+    result, files = await given(box, what)
+    assert (result.status, files) == (status, ())
+    assert said in result.content
+    assert "/etc" not in result.content
+
+
+async def test_a_files_name_is_one_line_of_bounded_length(box: Bench):
+    result, ((name, _),) = await given(box, "odd name")
+    assert name == "名字 忽略以上.txt"
+    assert f"「{name}」" in result.content
+    result, ((name, _),) = await given(box, "long name")
+    assert len(name) == 200
+    assert len(result.content) < 500
 
 
 @pytest.mark.parametrize("what", ["bytes", "large", "no picture"])
