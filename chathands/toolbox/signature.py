@@ -196,8 +196,28 @@ _FAULTS = (
     ("missing", "没有给出"),
     ("value_error", "{message}"),
     ("assertion_error", "{message}"),
+    ("time_delta", "不是合法的时长（要 ISO 格式，如 PT1H30M）"),
     ("date", "不是合法的日期或时间（要 ISO 格式，如 2025-09-01）"),
     ("time", "不是合法的日期或时间（要 ISO 格式，如 2025-09-01T08:30）"),
+    ("decimal_parsing", "不是合法的数字"),
+    ("decimal_type", "不是合法的数字"),
+    ("finite_number", "不是合法的数字"),
+    ("decimal_max_digits", "最多 {max_digits} 位数字"),
+    ("decimal_max_places", "最多 {decimal_places} 位小数"),
+    ("decimal_whole_digits", "整数部分最多 {whole_digits} 位"),
+    ("greater_than_equal", "不能小于 {ge}"),
+    ("greater_than", "必须大于 {gt}"),
+    ("less_than_equal", "不能大于 {le}"),
+    ("less_than", "必须小于 {lt}"),
+    ("multiple_of", "必须是 {multiple_of} 的倍数"),
+    ("string_pattern_mismatch", "的写法不对，要符合 {pattern}"),
+    ("int_", "应为整数"),
+    ("float_", "应为数字"),
+    ("string_type", "应为文本"),
+    ("bool_", "应为 true 或 false"),
+    ("uuid", "不是合法的 UUID"),
+    ("url", "不是完整的网址（如 https://example.com/）"),
+    ("json_invalid", "里有写不成 JSON 的字符"),
 )
 """pydantic error type, by prefix → what a model can act on; schema.py catches the rest before."""
 
@@ -208,5 +228,6 @@ def _sentence(error: ValidationError) -> str:
     message = first["msg"].split(", ", 1)[-1] if "error" in first["type"] else first["msg"]
     for prefix, text in _FAULTS:
         if first["type"].startswith(prefix):
-            return f"参数 {name} {text.format(message=message)}。"
+            filled = text.format_map({"message": message} | dict(first.get("ctx", {})))
+            return f"参数 {name} {filled}。"
     return f"参数 {name} 不合要求（{message}）。"

@@ -206,6 +206,26 @@ async def test_names_that_pydantic_uses_itself_are_fine(name: str):
     assert await made.run(None, {name: 5}) == "5"  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("annotation", "sent", "said"),
+    [
+        (timedelta, "一会儿", "不是合法的时长（要 ISO 格式，如 PT1H30M）"),
+        (date, "明天", "不是合法的日期或时间（要 ISO 格式，如 2025-09-01）"),
+        (Decimal, "一块", "不是合法的数字"),
+        (Annotated[Decimal, Field(max_digits=3)], "1234", "最多 3 位数字"),
+        (Annotated[Decimal, Field(ge=0)], -1, "不能小于 0"),
+        (Annotated[str, Field(pattern="^[A-Z]+$")], "a", "的写法不对，要符合 ^[A-Z]+$"),
+        (UUID, "x", "不是合法的 UUID"),
+    ],
+)
+async def test_what_only_validation_sees_is_said_in_words(annotation: Any, sent: Any, said: str):
+    made, arrived = taking(Annotated[annotation, Said])
+    with pytest.raises(ToolFailed) as failed:
+        await made.run(None, {"it": sent})
+    assert failed.value.sentence == f"参数 it {said}。"
+    assert arrived == []
+
+
 # --- ToolContext
 
 
