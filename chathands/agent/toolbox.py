@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from chathands.agent.loading import LoadedTools, OnLoadError
 from chathands.agent.suspension import place_of
-from chathands.errors import StoreError
+from chathands.errors import StoreError, ToolLoadError
 from chathands.settings import Settings
 from chathands.store import Store, open_store
 from chathands.toolbox import (
@@ -28,6 +28,7 @@ from chathands.toolbox import (
 )
 from chathands.toolbox.audit import BOT
 from chathands.toolbox.http import SharedHttp
+from chathands.toolbox.mcp_source import McpSources
 from chathands.workers.pool import WorkerPool
 
 _log = logging.getLogger(__name__)
@@ -46,6 +47,8 @@ class Toolbox:
     registry: Registry
     executor: Executor
     tools: LoadedTools
+    foreign: McpSources
+    """External MCP servers; they connect in the background."""
 
 
 @asynccontextmanager
@@ -91,7 +94,16 @@ async def build_toolbox(
         closing.push_async_callback(http.aclose)
         registry = Registry()
         tools = LoadedTools(registry, settings, on_load_error)
+        foreign = McpSources(
+            tools.set_source,
+            base=policy_file.path.parent,
+            redactor=redactor,
+            on_fault=_faulty_server(on_load_error),
+        )
+        closing.push_async_callback(foreign.aclose)
+        policy_file.follow(lambda rules: foreign.apply(rules.mcp))
         await tools.reload()
+        await foreign.apply(policy.rules.mcp)
         for complaint in policy.complaints(registry.current.specs):
             _log.warning("%s", complaint)
         yield Toolbox(
@@ -104,7 +116,18 @@ async def build_toolbox(
             registry=registry,
             executor=Executor(settings, policy, audit, workers, http.client, daily=store.tool_use),
             tools=tools,
+            foreign=foreign,
         )
+
+
+def _faulty_server(on_load_error: OnLoadError | None) -> Callable[[str, str], object]:
+    """Admins hear of a table that cannot be used as they do of a file that does not load."""
+
+    def told(name: str, why: str) -> None:
+        if on_load_error is not None:
+            on_load_error(ToolLoadError(why, file=f"tools.toml [mcp.{name}]"))
+
+    return told
 
 
 async def _open_audit(settings: Settings, redactor: Redactor, owner: str) -> Audit:

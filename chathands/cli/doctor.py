@@ -1,4 +1,5 @@
-"""`chathands doctor model`: measures in which mode the configured model does best, and keeps it."""
+"""`chathands doctor model`: measures in which mode the configured model does best, and keeps it.
+`chathands doctor mcp`: how it stands with external MCP servers."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chathands.cli.serve import model_settings
+from chathands.settings import load_settings
 
 if TYPE_CHECKING:
     from chathands.evals.metrics import Share
@@ -38,6 +40,16 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """量一量模型用哪种方式最好，结果给 auto 用。约 120 次请求。"""
         asyncio.run(_measure(model_settings(upstream, model)))
+
+    @group.command("mcp")
+    def mcp(
+        seconds: Annotated[float, typer.Option(help="最多等多少秒。", min=0.1, max=600)] = 30,
+    ) -> None:
+        """连一连 tools.toml 里的外部 MCP 服务，说出状态和工具；有连不上的，退出码为 1。"""
+        from chathands.cli.doctor_mcp import look
+
+        if not asyncio.run(look(load_settings(), seconds)):
+            raise typer.Exit(1)
 
 
 async def _measure(settings: Settings) -> None:

@@ -151,10 +151,13 @@ class Policy:
     def complaints(self, names: Iterable[str]) -> tuple[str, ...]:
         """One sentence for each rule about a tool that does not exist: a typo there would leave
         the tool it meant open."""
+        from chathands.toolbox.mcp_config import prefixes_of
+
         known = sorted(names)
         found = []
+        away = prefixes_of(self.rules.mcp)  # whose tools come and go
         for name in self.rules.tools:
-            if name not in known:
+            if name not in known and not name.startswith(away):
                 near = nearest_names(name, known, 1)
                 hint = f"，是不是 {near[0]}？" if near else "。"
                 found.append(f"tools.toml 里的 [tools.{name}] 没有对应的工具{hint}")

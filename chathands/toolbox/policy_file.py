@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -79,6 +79,11 @@ class PolicyFile:
         self._on_error = on_error or _logged
         self._reading = asyncio.Lock()
         self._there = self.path.exists()
+        self._followers: list[Callable[[Rules], Awaitable[object]]] = []
+
+    def follow(self, told: Callable[[Rules], Awaitable[object]]) -> None:
+        """Have `told` called with new rules as soon as they hold."""
+        self._followers.append(told)
 
     async def reload(self, names: Iterable[str] = ()) -> ConfigError | None:
         """Read the file again and let its rules hold from now on, for runs that go on too.
@@ -98,6 +103,8 @@ class PolicyFile:
             if rules != self.policy.rules:
                 self.policy.rules = rules
                 _log.info("%s: new rules hold", FILE_NAME)
+                for told in self._followers:
+                    await told(rules)
         known = tuple(names)
         for complaint in self.policy.complaints(known) if known else ():
             _log.warning("%s", complaint)

@@ -13,6 +13,7 @@ from chathands.server.mcp_server import LOOK_SECONDS
 from chathands.toolbox.audit import verify
 from tests.server.kit import bearer
 from tests.server.mcp_kit import error_of, serving_mcp, text_of
+from tests.toolbox.mcp_kit import foreign
 
 MODES = ["auto", "legacy"]
 
@@ -260,3 +261,66 @@ async def test_a_page_in_a_browser_is_not_let_in_without_tokens(tmp_path):
                 open_server.address + "/mcp", json={}, headers={"origin": "https://evil.example"}
             )
         assert reply.status_code == 403
+
+
+async def test_one_installation_uses_the_tools_of_another_over_http(server, tmp_path):
+    table = {
+        "url": server.address + "/mcp",
+        "headers": {"Authorization": "Bearer ${THEIR_TOKEN}"},
+        "tools": {"look_up": {"side_effect": "none"}, "note": {"enabled": False}},
+    }
+    async with foreign(tmp_path, THEIR_TOKEN="tok-narrow", WRONG="nonsense") as here:
+        await here.sources.apply({"far": table})
+        await here.until(lambda: "far_look_up" in here.names)
+        assert here.standing().where == "http"
+        result = await here.call("far_look_up", city="北京")
+        assert result.content.startswith("北京 1 c")
+        assert "look_up-2.png" in result.content
+        failed = await here.call("far_look_up", city="没有")
+        assert (failed.status.value, failed.content) == ("failed", "没有这个城市。")
+        await here.sources.apply(
+            {"far": {**table, "headers": {"Authorization": "Bearer ${WRONG}"}}}
+        )
+        await here.until(lambda: here.standing().state == "down")
+        assert "连不上" in here.standing().reason
+        assert here.names == set()
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n",
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\n\r\n",
+        "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:9/elsewhere\r\n\r\n",
+        "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n",
+        "not http at all",
+    ],
+)
+async def test_an_http_server_that_is_none_costs_nothing(tmp_path, monkeypatch, head):
+    monkeypatch.setattr("chathands.toolbox.mcp_http.LONGEST_BODY", 100_000)
+
+    async def answer(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(head.encode())
+        try:
+            for _ in range(500):
+                writer.write(b" " * 10_000)
+                await writer.drain()
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    async with (
+        await asyncio.start_server(answer, "127.0.0.1", 0) as listening,
+        foreign(tmp_path) as here,
+    ):
+        port = listening.sockets[0].getsockname()[1]
+        await here.sources.apply(
+            {"far": {"url": f"http://127.0.0.1:{port}/mcp", "connect_timeout": 5}}
+        )
+        await here.sources.settled(10)
+        assert here.standing().state != "ready"
+        assert "MCP" in here.standing().reason
+        assert "127.0.0.1" not in here.standing().reason
+        await here.sources.aclose()
