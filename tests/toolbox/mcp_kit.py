@@ -125,7 +125,6 @@ async def foreign(directory: Path, *, toml: str = "", **environment: str) -> Asy
         await sources.aclose()
         await workers.aclose()
         await asyncio.to_thread(audit.close)
-        tools.close()
 
 
 async def _notify(changes: asyncio.Condition) -> None:
