@@ -73,8 +73,8 @@ def main() -> None:
     except NoneBotSettingsError as error:
         key = (re.findall(r'"([^"]+)"', str(error)) or ["?"])[0]
         sys.exit(
-            f"配置 {key.upper()} 不是合法的 JSON，请检查引号和括号（列表写成 "
-            '["10001"] 的样子），改好 .env 后再启动。'
+            f"配置 {key.upper()} 不是合法的 JSON：要写在一行里，用英文的引号、逗号和括号（列表写成 "
+            '["10001"] 的样子）。改好 .env 后再启动。'
         )
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]

@@ -361,7 +361,8 @@ def load_settings(directory: Path | None = None, **overrides: Any) -> Settings:
         field = str(error).split('"')[1] if '"' in str(error) else "?"
         raise ConfigError(
             f"field {field} is not valid JSON",
-            sentence=f"配置 CHATHANDS__{field.upper()} 不是合法的 JSON，请检查引号和括号后再启动。",
+            sentence=f"配置 CHATHANDS__{field.upper()} 不是合法的 JSON："
+            "要写在一行里，用英文的引号、逗号和括号。改好后再启动。",
         ) from None
     data, state = settings.data_dir.resolve(), settings.state_dir.resolve()
     if state == data or data in state.parents:

@@ -36,11 +36,12 @@ NOTHING_TO_FORGET = "这里没有记住{whose}的对话。"
 FORGET_SHARED = "这个群共用一段对话，只有管理员能让我忘记它。"
 QUOTA_USED = "你今天在这里的 {quota} 次提问已经用完，明天再问，或者请管理员用“额度”命令调整。"
 QUOTA_ZERO = "额度至少是 1。要停用我，请发 关；要不限次数，请发 额度 不限。"
+UNLOADED = "没有加载：{where}（以前加载过的还在用），原因由超级用户在私聊里发 重载 看。"
 NAME_A_NUMBER = "请写 QQ 号，例如：管理员 加 12345678"
-NAME_A_TOOL = "请写上工具的名字，例如：工具 关 get_weather_forecast（发 工具 能看到名字）。"
+NAME_A_TOOL = "请写上工具的名字，例如：工具 关 get_weather（发 工具 能看到名字）。"
 
 _HELP = """\
-@我 并写下要做的事，例如：@我 杭州明天天气怎么样？
+{ask}杭州明天天气怎么样？
 下面这些不经过模型，整条消息只写它：
 帮助：看这段话
 工具：你在这里能用哪些工具；工具 名字：看一个
@@ -72,7 +73,8 @@ _OUTCOMES = {
 
 def help_text(*, admin: bool, private: bool, shared: bool) -> str:
     whose = "这个群" if shared else "你"
-    text = _HELP.format(whose=whose)
+    ask = "直接写下要做的事，例如：" if private else "@我 并写下要做的事，例如：@我 "
+    text = _HELP.format(ask=ask, whose=whose)
     where = "所有地方" if private else "本群"
     return text + (_HELP_ADMIN.format(where=where) if admin else "")
 
@@ -174,7 +176,7 @@ def reloaded_text(
         lines.append(f"没有了：{_named(sorted(old - new))}")
     for error, sentence in zip(errors[:NAMES_SHOWN], said, strict=False):
         where = f"{error.file} 第 {error.line} 行" if error.line else error.file
-        lines.append(sentence or f"没有加载：{where}，旧的还在用，原因见机器人的日志。")
+        lines.append(sentence or UNLOADED.format(where=where))
     return "\n".join(lines)
 
 

@@ -19,7 +19,8 @@ KEPT_LINES = 400
 """Some hours of a busy bot; 100 kB."""
 LINE_CHARACTERS = 200
 
-_OURS = ("chathands", "plugins", "__main__")
+_OURS = ("chathands", "group_chat", "plugins", "__main__")
+"""NoneBot gives a plugin's lines the plugin's name (`_log_patcher` in its __init__.py)."""
 _WARNING = 30
 _REF = re.compile(r"(?<![\w-])[0-9A-HJKMNP-TV-Z]{4}-[0-9A-HJKMNP-TV-Z]{2}(?![\w-])")
 _EXCEPTION = re.compile(

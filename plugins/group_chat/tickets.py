@@ -52,12 +52,17 @@ class ProgramTickets:
     # -- out
 
     async def announce_forever(self, tickets: Tickets, chats: SuperuserChats) -> None:
-        """Tell of every new ticket, until cancelled. What fails is tried again a second later."""
+        """Tell of every new ticket, until cancelled. What fails is tried again a second later, and
+        logged when it is not what failed before: once a second would bury everything else."""
+        failure = ""
         while True:
             try:
                 await self.announce(tickets, chats)
+                failure = ""
             except StoreError as error:
-                logger.warning(f"approvals of programs cannot be read: {error}")
+                if str(error) != failure:
+                    failure = str(error)
+                    logger.warning(f"approvals of programs cannot be read: {failure}")
             await asyncio.sleep(LOOK_SECONDS)
 
     async def announce(self, tickets: Tickets, chats: SuperuserChats) -> None:

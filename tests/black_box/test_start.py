@@ -20,6 +20,16 @@ async def test_the_log_says_where_to_connect_and_what_there_is(ring: Ring, dingt
         assert secret not in log
 
 
+async def test_an_admin_reads_the_log_of_the_group_in_the_group(ring: Ring, fresh):
+    group, member, admin = fresh(), fresh(), fresh()
+    ring.world.group(group).member(admin, "老李", role="admin")
+    ring.brain.plays("写进日志的一问", "好。")
+    await ring.reply(await ring.ask(group, member, "@bot 写进日志的一问"))
+    log = await ring.reply(await ring.ask(group, admin, "@bot 日志 20"))
+    assert re.search(r"run [0-9A-Z]{4}-[0-9A-Z]{2}: accepted message", log)
+    assert "写进日志的一问" not in log
+
+
 async def run_once(directory: Path, dotenv: str, **env: str) -> tuple[int, str]:
     bot = BotProcess(directory, env, dotenv=dotenv)
     await bot.start()

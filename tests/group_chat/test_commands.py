@@ -94,6 +94,8 @@ async def test_help_lists_what_this_person_can_say(tmp_path):
         assert all(word in for_member for word in ("工具", "状态", "忘记", "停", "用量"))
         assert "重载" not in for_member
         assert all(word in for_admin for word in ("关", "额度", "重载", "记录", "日志", "管理员"))
+        assert for_member.startswith("@我 ")
+        assert "@" not in await told(chat, "帮助", group=None)
 
 
 @virtual

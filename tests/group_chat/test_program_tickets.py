@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from dataclasses import asdict
 
 import pytest
+from nonebot.log import logger
 
 from chathands.conversation import ToolCall
+from chathands.errors import StoreError
 from chathands.store import codec
 from chathands.toolbox import Caller
 from plugins.group_chat.messages import Fate, Place, Quoted
@@ -166,3 +169,26 @@ async def test_an_account_that_is_no_friend_is_passed_over(tmp_path):
         chat.line.fates = [Fate.REFUSED]
         await tell(chat, chats)
         assert [message.place.bot_id for message in chat.line.sent] == ["10000", "10001"]
+
+
+@virtual
+async def test_a_store_that_cannot_be_read_is_logged_once_and_looked_at_again(tmp_path):
+    looks = asyncio.Queue()
+
+    def broken():
+        looks.put_nowait(None)
+        raise StoreError("state.db: disk I/O error")
+
+    said: list[str] = []
+    handler = logger.add(said.append, level="WARNING", format="{message}")
+    async with chatting(tmp_path, []) as chat:
+        forever = asyncio.create_task(
+            chat.tickets.announce_forever(chat.agent.store.tickets, broken)
+        )
+        for _ in range(4):
+            await looks.get()
+        forever.cancel()
+    logger.remove(handler)
+    assert [line.strip() for line in said] == [
+        "approvals of programs cannot be read: state.db: disk I/O error"
+    ]
