@@ -32,6 +32,7 @@ def tidy(schema: dict[str, Any]) -> dict[str, Any]:
         for _, node in nodes(root, {}):
             if isinstance(node.get("title"), str):
                 del node["title"]
+            node.pop("discriminator", None)  # OpenAPI's, about $defs; the branches' const says it
             for child in node.get("properties", {}).values():
                 _lift(child)
             if reference := node.get("propertyNames", {}).get("$ref"):

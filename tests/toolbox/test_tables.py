@@ -104,8 +104,8 @@ def test_a_text_in_a_cell_is_cut_for_the_model_and_whole_for_people():
     assert "字" * 5000 in table.markdown()
 
 
-def test_a_million_rows_cost_what_is_shown():
-    table = Table(["n"], ([n] for n in range(1_000_000)))
+def test_many_rows_cost_what_is_shown():
+    table = Table(["n"], ([n] for n in range(100_000)))
     began = perf_counter()
     table.for_model(4000)
-    assert perf_counter() - began < 0.5
+    assert perf_counter() - began < 0.2
