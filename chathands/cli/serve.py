@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import signal
 from contextlib import AsyncExitStack
 from importlib import import_module
 from importlib.util import find_spec
@@ -104,4 +105,7 @@ async def _serve(settings: Settings, host: str, port: int) -> None:
             proxy_headers=False,  # who asks is known by token; an address in a header is a claim
             server_header=False, timeout_graceful_shutdown=LEAVING_SECONDS,
         )  # fmt: skip
+        # uvicorn ends by raising the signal again, and everything here is still to be closed:
+        # calls to be written down, child processes to be ended.
+        signal.signal(signal.SIGTERM, lambda *_: None)
         await uvicorn.Server(config).serve()

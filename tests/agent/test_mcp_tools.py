@@ -87,3 +87,20 @@ async def test_a_table_with_a_mistake_is_told_and_nothing_else_is_lost(tmp_path)
         pass
     assert len(told) == 1
     assert "[mcp.far]" in told[0]
+
+
+async def test_a_server_written_into_the_file_is_there_without_a_restart(tmp_path):
+    file = tmp_path / "far.json"
+    file.write_text(json.dumps({"tools": listed("echo")}), "utf-8")
+    args = json.dumps(["-S", "-E", str(SCRIPT), str(file)])
+    table = f"[mcp.far]\ncommand = {json.dumps(sys.executable)}\nargs = {args}\n"
+    toml = tmp_path / "tools.toml"
+    async with world(tmp_path, ["好"], toml="# nothing yet\n") as here:
+        assert here.agent.describe().tools == ()
+        # A rule about a tool that is not there yet is no mistake.
+        toml.write_text(table + '[tools.far_echo]\nwho = "admin"\n', "utf-8")
+        await here.agent.reload_tools()
+        await tools_are_there(here, "far_echo")
+        toml.write_text("# nothing any more\n", "utf-8")
+        await here.agent.reload_tools()
+        await until(lambda: here.agent.describe().tools == ())

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import socket
+import sys
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import pytest
+from mcp import Client
 
 from chathands.toolbox.audit import verify
 from tests.server.kit import settings_in
 from tests.server.mcp_kit import command, error_of, over_stdio, text_of
+from tests.toolbox.mcp_kit import SCRIPT, alive, listed
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +97,62 @@ async def test_it_ends_when_it_is_told_to(box):
         async with asyncio.timeout(5):
             assert await process.stdout.read() == b""
             assert await process.wait() == 0
+
+
+async def test_serve_has_mcp_and_ends_its_foreign_servers_with_itself(tmp_path):
+    file = tmp_path / "far.json"
+    file.write_text(json.dumps({"tools": listed("env")}), "utf-8")
+    args = json.dumps(["-S", "-E", str(SCRIPT), str(file)])
+    (tmp_path / "tools.toml").write_text(
+        f"[mcp.far]\ncommand = {json.dumps(sys.executable)}\nargs = {args}\n"
+        '[mcp.far.tools.env]\nside_effect = "none"\n',
+        "utf-8",
+    )
+    settings_in(tmp_path)
+    started = command(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    environment = {**(started.env or {}), "CHATHANDS__LOCAL_MODEL": "false"}
+    process = await asyncio.create_subprocess_exec(
+        started.command, *started.args[:-1], "serve", "--port", str(port),
+        env=environment, cwd=tmp_path, stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        assert process.stdout
+        async with asyncio.timeout(20):
+            while b"/mcp" not in await process.stdout.readline():
+                pass
+            client = await connected(port)
+        async with client:
+            async with asyncio.timeout(10):
+                while "far_env" not in {  # noqa: ASYNC110
+                    tool.name for tool in (await client.list_tools()).tools
+                }:
+                    await asyncio.sleep(0.02)
+            seen = json.loads(text_of(await client.call_tool("far_env", {})))
+            assert not any(name.startswith("CHATHANDS") for name in seen)
+        (child,) = children_of(process.pid)
+        process.terminate()
+        async with asyncio.timeout(5):
+            assert await process.wait() == 0
+        assert not alive(child)
+    finally:
+        if process.returncode is None:
+            process.kill()
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+async def connected(port: int) -> Client:
+    """The line is printed a moment before the port listens."""
+    while True:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(0.02)
+        else:
+            writer.close()
+            return Client(f"http://127.0.0.1:{port}/mcp")

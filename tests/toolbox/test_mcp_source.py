@@ -6,15 +6,26 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import sys
+from pathlib import Path
 
 import pytest
 
 from chathands.conversation import Status
 from chathands.toolbox.attachments import files_of
+from tests.server.kit import until
 from tests.toolbox.kit import MEMBER
 from tests.toolbox.mcp_kit import alive, foreign, listed
 
 ALL = ("echo", "die", "hang", "fail", "env", "picture", "hostile", "flood", "grow", "refuse")
+
+
+def running(pid: int) -> bool:
+    """Not a process that is only waiting to be collected by init."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 @pytest.fixture(scope="module")
@@ -214,3 +225,24 @@ async def test_a_name_that_is_taken_stays_its_owners(tmp_path):
         )
         await world.until(lambda: world.standing("two").state == "ready")
         assert world.registry.current.owners["x_a"] == "mcp:one"
+
+
+async def test_a_child_that_will_not_go_is_killed_with_its_children(tmp_path):
+    """It ignores the end of its input and SIGTERM, and so does what it started."""
+    stubborn = (
+        "import os, signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "child = os.fork()\n"
+        "if child: open(sys.argv[1], 'w').write(f'{os.getpid()} {child} ')\n"
+        "time.sleep(600)\n"
+    )
+    pids = tmp_path / "pids"
+    async with foreign(tmp_path) as world:
+        table = {"command": sys.executable, "args": ["-S", "-c", stubborn, str(pids)]}
+        await world.sources.apply({"bad": table})
+        await until(lambda: pids.exists() and pids.read_text().endswith(" "))
+        started = asyncio.get_running_loop().time()
+        await world.sources.aclose()
+        assert asyncio.get_running_loop().time() - started < 1.9
+    for pid in pids.read_text().split():
+        await until(lambda pid=pid: not running(int(pid)))
