@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import hypothesis
 import pytest
 from nonebug import NONEBOT_INIT_KWARGS, NONEBOT_START_LIFESPAN
@@ -16,6 +18,9 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("fixed")
 
+
+# Hundreds of agents that write no tool file need no watching; tests of it ask for it.
+os.environ["CHATHANDS__WATCH_TOOLS"] = "false"
 
 NONEBOT = {
     "_env_file": ("tests/no-such.env",),

@@ -118,7 +118,7 @@ class Agent:
         Gives what did not load (the old version of it goes on serving).
         """
         await self._policy_file.reload(self._registry.current.specs)
-        return await self._tools.reload()
+        return await self._tools.reload(afresh=True)
 
     @property
     def store(self) -> Store:

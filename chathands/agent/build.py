@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from chathands.agent.agent import Agent
-from chathands.agent.loading import OnLoadError
+from chathands.agent.loading import OnLoadError, OnMended
 from chathands.agent.toolbox import build_toolbox
 from chathands.emulation.outcome import ModelRequest
 from chathands.errors import ChatHandsError, ConfigError, LocalModelError, UpstreamError
@@ -37,14 +37,16 @@ async def build_agent(
     *,
     upstream: Upstream | None = None,
     on_load_error: OnLoadError | None = None,
+    on_mended: OnMended | None = None,
     progress: Report | None = None,
     on_store: Callable[[Store], object] | None = None,
     owner: str = BOT,
 ) -> AsyncIterator[Agent]:
     """An agent with everything it needs; closed in the reverse order.
 
-    `upstream` stands in for the one of the settings and is closed too. `on_load_error` is told of
-    each tool file that does not load, now and at every reload. `on_store` gets the store once it is
+    `upstream` stands in for the one of the settings and is closed too. `on_load_error` is told
+    once of each fault in a tool file, now and whenever it changes, `on_mended` of the file whose
+    faults are over. `on_store` gets the store once it is
     open, long before a local model that is being fetched, which `progress` watches. `owner` is the
     kind of program it is for (see toolbox/audit.py). Without a usable model there is an agent all
     the same, which says so.
@@ -53,7 +55,13 @@ async def build_agent(
     """
     async with AsyncExitStack() as closing:
         toolbox = await closing.enter_async_context(
-            build_toolbox(settings, owner=owner, on_load_error=on_load_error, on_store=on_store)
+            build_toolbox(
+                settings,
+                owner=owner,
+                on_load_error=on_load_error,
+                on_mended=on_mended,
+                on_store=on_store,
+            )
         )
         model: Upstream | ChatHandsError = upstream or await _model(settings, progress)
         if not isinstance(model, ChatHandsError):

@@ -11,8 +11,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 
-from chathands.agent.loading import LoadedTools, OnLoadError
+from chathands.agent.loading import LoadedTools, OnLoadError, OnMended
 from chathands.agent.suspension import place_of
+from chathands.agent.watching import Watcher
 from chathands.errors import StoreError, ToolLoadError
 from chathands.settings import Settings
 from chathands.store import Store, open_store
@@ -29,6 +30,7 @@ from chathands.toolbox import (
 from chathands.toolbox.audit import BOT
 from chathands.toolbox.http import SharedHttp
 from chathands.toolbox.mcp_source import McpSources
+from chathands.toolbox.requirements import installed_versions
 from chathands.workers.pool import WorkerPool
 
 _log = logging.getLogger(__name__)
@@ -49,6 +51,8 @@ class Toolbox:
     tools: LoadedTools
     foreign: McpSources
     """External MCP servers; they connect in the background."""
+    watcher: Watcher
+    """Watches the tools directory, where the settings allow it; others may add files to it."""
 
 
 @asynccontextmanager
@@ -57,13 +61,14 @@ async def build_toolbox(
     *,
     owner: str = BOT,
     on_load_error: OnLoadError | None = None,
+    on_mended: OnMended | None = None,
     on_store: Callable[[Store], object] | None = None,
 ) -> AsyncIterator[Toolbox]:
     """A toolbox with its tools loaded; closed in the reverse order.
 
-    `owner` is the kind of program it is for (see toolbox/audit.py). `on_load_error` is told of each
-    tool file that does not load, now and at every reload. `on_store` gets the store once it is
-    open.
+    `owner` is the kind of program it is for (see toolbox/audit.py). `on_load_error` is told once of
+    each fault in a tool file, now and whenever it changes; `on_mended` gets the file whose faults
+    are over. `on_store` gets the store once it is open.
     Raises StoreError, and ConfigError for a tools.toml with mistakes in it: running with a policy
     nobody meant would be worse than not running.
     """
@@ -93,7 +98,14 @@ async def build_toolbox(
         http = SharedHttp()
         closing.push_async_callback(http.aclose)
         registry = Registry()
-        tools = LoadedTools(registry, settings, on_load_error)
+        tools = LoadedTools(registry, settings, on_load_error, on_mended)
+        closing.callback(tools.close)
+        watcher = Watcher()
+        closing.push_async_callback(watcher.aclose)
+        watcher.add(
+            settings.tools_dir, tools.reload, also=lambda: installed_versions(tools.missing)
+        )
+        watcher.add(policy_file.path, lambda: policy_file.reload(registry.current.specs))
         foreign = McpSources(
             tools.set_source,
             base=policy_file.path.parent,
@@ -104,6 +116,8 @@ async def build_toolbox(
         policy_file.follow(lambda rules: foreign.apply(rules.mcp))
         await tools.reload()
         await foreign.apply(policy.rules.mcp)
+        if settings.watch_tools:
+            watcher.start()
         for complaint in policy.complaints(registry.current.specs):
             _log.warning("%s", complaint)
         yield Toolbox(
@@ -117,6 +131,7 @@ async def build_toolbox(
             executor=Executor(settings, policy, audit, workers, http.client, daily=store.tool_use),
             tools=tools,
             foreign=foreign,
+            watcher=watcher,
         )
 
 

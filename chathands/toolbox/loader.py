@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from chathands.conversation import ToolSpec
 from chathands.errors import ToolLoadError
-from chathands.toolbox.modules import ModuleSpace
+from chathands.toolbox.imports import Hung, Imports
+from chathands.toolbox.modules import ModuleSpace, sources_of
 from chathands.toolbox.registry import Generation
+from chathands.toolbox.requirements import check_requirements, missing_sentence
 from chathands.toolbox.tool import Tool
 
 if TYPE_CHECKING:
@@ -25,27 +28,45 @@ class LoadReport:
 
     generation: Generation
     errors: tuple[ToolLoadError, ...] = ()
+    missing: tuple[str, ...] = ()
+    """Distributions that files declare and that are not there, or too old."""
 
 
 def load_tools(
-    directory: Path, settings: Settings, previous: Generation | None = None
+    directory: Path,
+    settings: Settings,
+    previous: Generation | None = None,
+    *,
+    imports: Imports | None = None,
+    patient: bool = False,
 ) -> LoadReport:
-    """Load every tool file; never raises for what is in them.
+    """Load every tool file; never raises for what is in them, nor for a directory that is gone.
 
     A file that does not load keeps serving what it gave in `previous`. A name belongs to the file
     that had it before, else to the first by file name. Files starting with `_` are helpers. The
-    caller swaps the generation in.
+    caller swaps the generation in. `imports` remembers what hung the last time.
+    `patient`: a file that is empty now keeps its tools, for editors and copies empty a file before
+    they fill it.
     """
     previous = previous or Generation()
-    built = _Build(previous)
-    if not directory.is_dir():
-        built.errors.append(ToolLoadError("工具目录不存在", file=str(directory)))
-        return built.report()
+    imports = imports or Imports(settings.tool_import_seconds)
+    built = _Build(previous, patient=patient)
     directory = directory.resolve()
+    try:
+        entries = list(_entries(directory))
+    except OSError as error:
+        # It may be about to be replaced; removing every tool would also end what is planned.
+        gone = isinstance(error, FileNotFoundError | NotADirectoryError)
+        reason = "工具目录不存在" if gone else f"工具目录读不出来（{type(error).__name__}）"
+        built.errors.append(ToolLoadError(reason, file=directory.name))
+        for owner in previous.held:
+            built.keep(owner)
+        return built.report()
+    importlib.invalidate_caches()  # something may have been installed since
     # One fresh space for all, so that files may share helpers and never see an older load.
     space = ModuleSpace(directory, previous.number + 1)
-    for entry in _entries(directory):
-        found = _load(space, entry, settings)
+    for entry in entries:
+        found = built.load(space, entry, settings, imports)
         if isinstance(found, ToolLoadError):
             built.errors.append(found)
             built.keep(_owner(entry))
@@ -60,11 +81,36 @@ _Found = list[tuple[Tool, ToolSpec]]
 class _Build:
     """A generation in the making: what each file offers, and who gets each name."""
 
-    def __init__(self, previous: Generation) -> None:
+    def __init__(self, previous: Generation, *, patient: bool) -> None:
         self.previous = previous
+        self._patient = patient
         self.errors: list[ToolLoadError] = []
         self._offers: dict[str, dict[str, tuple[Tool, ToolSpec]]] = {}
         self._held: dict[str, Any] = {}
+        self._missing: dict[str, None] = {}
+
+    def load(
+        self, space: ModuleSpace, entry: Path, settings: Settings, imports: Imports
+    ) -> _Found | ToolLoadError:
+        """What a module or package offers, or why it does not."""
+        owner = _owner(entry)
+        if not entry.name.removesuffix(".py").isidentifier():
+            return ToolLoadError("文件名要是合法的模块名（字母、数字、下划线）", file=owner)
+        try:
+            sources = sources_of(entry)
+            unmet = check_requirements(sources)
+        except ToolLoadError as error:
+            return _relative(error, space.directory)
+        except OSError as error:
+            return ToolLoadError(f"读不出来（{type(error).__name__}）", file=owner)
+        if unmet:
+            self._missing.update(dict.fromkeys(each.name for each in unmet))
+            return ToolLoadError(missing_sentence(unmet), file=owner)
+        empty = not any(map(bytes.strip, sources.values()))
+        if self._patient and empty and owner in self.previous.owners.values():
+            return ToolLoadError("文件是空的；要去掉里面的工具，请删除文件或发 重载", file=owner)
+        found = imports.run(entry, lambda: _import(space, entry, settings))
+        return _hung(found, entry, imports.seconds) if isinstance(found, Hung) else found
 
     def add(self, owner: str, found: _Found, space: ModuleSpace) -> None:
         self._held[owner] = space
@@ -104,10 +150,11 @@ class _Build:
             MappingProxyType(owners),
             MappingProxyType(self._held),
         )
-        return LoadReport(generation, tuple(self.errors))
+        return LoadReport(generation, tuple(self.errors), tuple(self._missing))
 
 
 def _entries(directory: Path) -> Iterator[Path]:
+    """Modules and packages. Raises OSError when the directory cannot be read."""
     for entry in sorted(directory.iterdir()):
         if entry.name.startswith(("_", ".")):
             continue
@@ -119,16 +166,12 @@ def _owner(entry: Path) -> str:
     return entry.name if entry.suffix == ".py" else f"{entry.name}/"
 
 
-def _load(space: ModuleSpace, entry: Path, settings: Settings) -> _Found | ToolLoadError:
-    if not entry.name.removesuffix(".py").isidentifier():
-        return ToolLoadError("文件名要是合法的模块名（字母、数字、下划线）", file=_owner(entry))
+def _import(space: ModuleSpace, entry: Path, settings: Settings) -> _Found | ToolLoadError:
     try:
         modules = space.load(entry)
         return [(tool, tool.spec(settings)) for tool in _tools_in(modules)]
     except ToolLoadError as error:
         return _relative(error, space.directory)
-    except KeyboardInterrupt:  # from the keyboard
-        raise
     except BaseException as error:
         # A module may raise anything while it is imported (a Rust extension's panic is not even an
         # Exception); the bot goes on with what it has.
@@ -140,6 +183,12 @@ def _load(space: ModuleSpace, entry: Path, settings: Settings) -> _Found | ToolL
         elif isinstance(error, SyntaxError):
             detail = f"语法错误：{error.msg}"
         return ToolLoadError(detail, file=file, line=line)
+
+
+def _hung(hung: Hung, entry: Path, seconds: float) -> ToolLoadError:
+    file = _owner(entry) if hung.file is None else _shown(str(hung.file), entry.parent)
+    reason = f"导入超过 {seconds:g} 秒还没有结束，停在这一行；要费时的事请放进函数里"
+    return ToolLoadError(reason, file=file, line=hung.line)
 
 
 def _tools_in(modules: list[ModuleType]) -> list[Tool]:

@@ -8,7 +8,9 @@ older load can be picked up by mistake.
 from __future__ import annotations
 
 import itertools
+import logging
 import sys
+import typing
 import weakref
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -68,17 +70,49 @@ class ModuleSpace:
         return loaded
 
 
-def _public_modules(package: str, directory: Path) -> Iterator[str]:
-    for child in sorted(directory.iterdir()):
-        if child.name.startswith(("_", ".")):
+def sources_of(entry: Path) -> dict[Path, bytes]:
+    """What stands in a module, or in every module of a package. Raises OSError."""
+    if entry.suffix == ".py":
+        return {entry: entry.read_bytes()}
+    return {path: path.read_bytes() for path in sorted(_files_below(entry, set()))}
+
+
+def _files_below(directory: Path, seen: set[Path]) -> Iterator[Path]:
+    for child in _children(directory, seen):
+        if child.is_dir():
+            yield from _files_below(child, seen)
+        elif child.suffix == ".py" and child.is_file():
+            yield child
+
+
+def _public_modules(package: str, directory: Path, seen: set[Path] | None = None) -> Iterator[str]:
+    seen = set() if seen is None else seen
+    for child in _children(directory, seen):
+        if child.name.startswith("_"):
             continue
         if child.suffix == ".py":
             yield f"{package}.{child.stem}"
         elif (child / "__init__.py").is_file():
             yield f"{package}.{child.name}"
-            yield from _public_modules(f"{package}.{child.name}", child)
+            yield from _public_modules(f"{package}.{child.name}", child, seen)
+
+
+def _children(directory: Path, seen: set[Path]) -> list[Path]:
+    """What stands in a directory, by name; nothing when a link has led to it before."""
+    real = directory.resolve()
+    if real in seen:
+        return []
+    seen.add(real)
+    return [c for c in sorted(directory.iterdir()) if not c.name.startswith((".", "__pycache__"))]
 
 
 def _forget(name: str) -> None:
     for module in [m for m in list(sys.modules) if m == name or m.startswith(f"{name}.")]:
         del sys.modules[module]
+    known = logging.root.manager.loggerDict  # getLogger(__name__) in a module makes one per load
+    for logger in [n for n in list(known) if n == name or n.startswith(f"{name}.")]:
+        del known[logger]
+    # `typing` keeps the last 128 uses of each form (`Optional[Colour]`) with all they refer to. It
+    # has this for Python's own tests; a Python without it keeps those classes a while longer.
+    for clear in getattr(typing, "_cleanups", ()):
+        clear()
