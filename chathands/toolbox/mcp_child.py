@@ -24,6 +24,8 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
+from chathands.toolbox.mcp_config import WITHIN
+
 _log = logging.getLogger(__name__)
 
 LONGEST_MESSAGE = 16 * 1024 * 1024
@@ -61,7 +63,7 @@ class Child:
     ) -> None:
         self._name = name
         self._command = list(command)
-        self._env = {**get_default_environment(), **env}
+        self._env = {**get_default_environment(), **env, WITHIN: "1"}
         self._cwd = cwd
         self._redact = redact
         self._process: asyncio.subprocess.Process | None = None

@@ -36,8 +36,9 @@ CALL_SECONDS = 30.0
 CONNECT_SECONDS = 30.0
 """For a server to start and list its tools. `npx` and `uvx` fetch packages the first time."""
 
-LONGEST_NAME = 30
-"""Characters of NAME; what a tool may be called has 64, and the tool's own name comes behind."""
+WITHIN = "MCP_WITHIN_CHATHANDS"
+"""Set for every child. A ChatHands that is one connects to no servers of its own: named in its own
+tools.toml it would start itself without end."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,29}")
 _PREFIX = re.compile(r"([A-Za-z][A-Za-z0-9_]{0,29})?")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from chathands.conversation import ToolSpec
 from chathands.env_files import env_files, values_of
 from chathands.errors import ConfigError
-from chathands.toolbox.mcp_config import McpServer, servers_of
+from chathands.toolbox.mcp_config import WITHIN, McpServer, servers_of
 from chathands.toolbox.mcp_link import FIRST_PAUSE, Link, State
 from chathands.toolbox.mcp_offer import Offer
 from chathands.toolbox.redact import Redactor
@@ -29,6 +29,7 @@ _log = logging.getLogger(__name__)
 SetSource = Callable[[str, "Sequence[tuple[Tool, ToolSpec]] | None"], object]
 """`LoadedTools.set_source`."""
 
+NESTED = "这个 ChatHands 自己就是别的 ChatHands 的工具服务，不再连接别的服务。"
 NOT_INSTALLED = "没有安装 mcp，请运行 pip install 'chathands[mcp]'。"
 
 
@@ -83,8 +84,9 @@ class McpSources:
             if self._closed:
                 return
             servers, faults = servers_of(tables)
-            if servers and not _installed():
-                faults |= dict.fromkeys(servers, NOT_INSTALLED)
+            why_not = NESTED if WITHIN in os.environ else "" if _installed() else NOT_INSTALLED
+            if why_not:
+                faults |= dict.fromkeys(servers, why_not)
                 servers = {}
             self._tell(faults)
             leaving = [

@@ -85,7 +85,7 @@ async def test_a_picture_goes_to_the_person(far):
 async def test_a_child_sees_nothing_of_our_environment(far, monkeypatch):
     result = await far.call("far_env")
     seen = json.loads(result.content)
-    assert {"PATH", "GIVEN"} <= set(seen)
+    assert {"PATH", "GIVEN", "MCP_WITHIN_CHATHANDS"} <= set(seen)
     assert "SECRET_OF_OURS" not in seen
     assert not any(name.startswith(("CHATHANDS", "FAR_")) for name in seen)
     # It was given the secret, and what it says does not show it.
@@ -212,6 +212,14 @@ async def test_bad_servers_do_not_hold_up_good_ones(tmp_path):
         assert "NOT_SET" in reasons["secret"]
         assert "comand" in reasons["wrong"]
         assert all(reasons[name] for name in states if name != "good")
+
+
+async def test_one_that_is_itself_a_server_starts_no_more(tmp_path, monkeypatch):
+    monkeypatch.setenv("MCP_WITHIN_CHATHANDS", "1")
+    async with foreign(tmp_path) as world:
+        await world.sources.apply({"far": world.table()})
+        assert (world.standing().state, world.names) == ("off", set())
+        assert "自己就是" in world.standing().reason
 
 
 async def test_a_name_that_is_taken_stays_its_owners(tmp_path):
