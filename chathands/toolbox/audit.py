@@ -1,4 +1,5 @@
-"""The audit trail: what tools did, for whom, on whose yes. See journal.py for how it is sealed.
+"""The audit trail: what tools did, for whom, on whose yes. journal.py is how it is written and
+sealed, audit_check.py how it is verified.
 
     intent    durable before a side effect starts
     outcome   after it: status, size and hash of the result; refers to its intent
@@ -22,16 +23,21 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from chathands.conversation import Status
+from chathands.toolbox.audit_check import KEY_FILE, RECEIPT_LENGTH
+from chathands.toolbox.audit_check import has_trail as has_trail
+from chathands.toolbox.audit_check import verify as verify
+from chathands.toolbox.audit_writer import GroupWriter
 from chathands.toolbox.calls import Decision
 from chathands.toolbox.context import Caller
-from chathands.toolbox.journal import Journal, faults
+from chathands.toolbox.journal import Journal
+from chathands.toolbox.journal_lines import Head, locked, sync_directory
+from chathands.toolbox.journal_marks import anchored, marks_of
 from chathands.toolbox.redact import Redactor
 
 logger = logging.getLogger(__name__)
@@ -42,9 +48,8 @@ workbook does not fill the disk."""
 
 
 KEY_BYTES = 32
-
+DAY_SECONDS = 86400
 _ABOUT = ("run", "tool", "target")
-
 
 BOT = "bot"
 """The owner of journals that do not name one."""
@@ -77,17 +82,15 @@ class Audit:
 
     def __init__(
         self,
-        journal: Journal,
+        writer: GroupWriter,
         redactor: Redactor,
         unfinished: tuple[Unfinished, ...] = (),
         finished: tuple[Effect, ...] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._journal = journal
+        self._writer = writer
         self._redactor = redactor
         self._clock = clock
-        self._closed = False
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="audit")
         self.unfinished = unfinished
         """Side effects of an earlier process without an outcome; whoever asked is to be told."""
         self.finished = finished
@@ -108,11 +111,13 @@ class Audit:
         record = self._call("intent", caller, run_id, name, arguments)
         record |= {"target": self._redactor.text(target), "approved": decision is not None}
         record |= _decided(decision)
-        return await self._append(record, durable=True)
+        return await self._append(record)
 
     async def outcome(self, intent: int, status: Status, content: str, size: int) -> None:
-        """`content` as the model got it; `size` in characters as the tool gave it."""
-        await self._append({"kind": "outcome", "intent": intent, **_result(status, content, size)})
+        """`content` as the model got it; `size` in characters as the tool gave it. On the disk when
+        it returns. Raises OSError; it is then written as soon as there is space again."""
+        record = {"kind": "outcome", "intent": intent, **_result(status, content, size)}
+        await self._append(record, owed=True)
 
     def call(
         self,
@@ -128,27 +133,27 @@ class Audit:
         """Written soon; nobody waits for it."""
         record = self._call("call", caller, run_id, name, arguments)
         record |= {"time": self._clock(), **_result(status, content, size), **_decided(decision)}
-        if self._closed:
-            logger.error("audit is closed; not written: %s of run %s", name, run_id)
+        try:
+            written = self._writer.put(record, durable=False)
+        except OSError as error:
+            logger.error("%s; not written: %s of run %s", error, name, run_id)
             return
-        self._writer.submit(self._journal.append, record, durable=False).add_done_callback(
-            lambda done: done.exception() and logger.error("audit: %s", done.exception())
-        )
+        written.add_done_callback(_lost)
+
+    def flush(self) -> None:
+        """Return when every line handed in before is written or has failed. Blocking."""
+        self._writer.flush()
 
     def close(self) -> None:
-        """Write what is waiting and give the trail up."""
-        self._closed = True
-        self._writer.shutdown(wait=True)
-        self._journal.close()
+        """Write what is waiting and give the trail up. Blocking; idempotent."""
+        self._writer.close()
 
-    async def _append(self, record: dict[str, Any], *, durable: bool = False) -> int:
-        if self._closed:
-            raise OSError("the audit trail is closed")
+    async def _append(self, record: dict[str, Any], *, owed: bool = False) -> int:
         record["time"] = self._clock()
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._writer, lambda: self._journal.append(record, durable=durable)
-        )
+        try:
+            return await asyncio.wrap_future(self._writer.put(record, owed=owed))
+        except ValueError as error:  # no JSON, so no line: what it was to record must not begin
+            raise OSError(str(error)) from error
 
     def _call(
         self, kind: str, caller: Caller, run_id: str, name: str, arguments: Mapping[str, Any]
@@ -172,87 +177,95 @@ def open_audit(
     redactor: Redactor,
     *,
     owner: str = BOT,
+    keep_days: float = 0,
     clock: Callable[[], float] = time.time,
 ) -> Audit:
     """The trail in `state_dir/audit`; intents a dead process left are closed as `unknown`.
 
     `owner` is the kind of program this is. Open intents in a dead journal of another kind are
     given as well, and stay open for that kind. A second process on the same state (gateway beside
-    the bot) gets a journal of its own. Raises OSError. Blocking: call it at start.
+    the bot) gets a journal of its own. Segments older than `keep_days` are let go; 0: never.
+    Raises OSError. Blocking: call it at start.
     """
     directory = state_dir / "audit"
     directory.mkdir(parents=True, exist_ok=True)
-    key = _key(state_dir)
+    key, begun = _key(state_dir)
+    keep = keep_days * DAY_SECONDS
     mine: Journal | None = None
     unfinished: list[Unfinished] = []
     finished: list[Effect] = []
     number = 0
     while mine is None or (directory / str(number + 1)).is_dir():
         number += 1
-        journal = Journal.take(directory / str(number), key)
+        journal = Journal.take(directory / str(number), key, begun=begun and number == 1)
         if journal is None:
             continue
-        for remark in journal.remarks:
-            journal.append({"kind": "recovered", "time": clock(), "remark": remark}, durable=False)
         lines = journal.lines_since("start")
+        for remark in journal.remarks:
+            said = {"kind": "recovered", "code": remark.code, "remark": remark.text}
+            journal.append({**said, "time": clock()}, durable=False)
+            logger.warning("audit %s: %s", number, remark.text)
         ours = not lines or lines[0].get("by", BOT) == owner
         waiting, ended = _effects(lines)
         unfinished += map(_unfinished, waiting.values())
         if ours:
             finished += ended
-            _close_intents(journal, waiting, owner, clock)
+            there = max(number, sum(1 for _ in directory.glob("[0-9]*/lock")), anchored(directory))
+            _close_intents(journal, waiting, owner, there, clock)
+            _prune(journal, keep, clock)
         if ours and mine is None:
             mine = journal
         else:
             journal.close()
-    return Audit(mine, redactor, tuple(unfinished), tuple(finished), clock)
+    logger.info("audit: from line %d, seal %s", mine.head.seq, mine.head.seal[:RECEIPT_LENGTH])
+    writer = GroupWriter(mine, keep_seconds=keep, clock=clock)
+    return Audit(writer, redactor, tuple(unfinished), tuple(finished), clock)
 
 
-def has_trail(state_dir: Path) -> bool:
-    """Whether anything was ever written there (and was not removed whole)."""
-    return bool(_journals(state_dir))
+def _prune(journal: Journal, keep: float, clock: Callable[[], float]) -> None:
+    now = clock()
+    if keep > 0:
+        try:
+            journal.prune(now - keep, now)
+        except OSError as error:
+            logger.error("audit: old segments stay: %s", error)
 
 
-def verify(state_dir: Path) -> list[str]:
-    """What was cut, edited, put elsewhere or torn in the trail, one English line each; empty when
-    it is whole. The tail of a journal being written right now may be reported as torn."""
-    key_file = state_dir / "audit.key"
-    if not key_file.exists():
-        return ["audit.key is missing"] if has_trail(state_dir) else []
-    if not has_trail(state_dir):
-        return ["the trail is gone, only audit.key is left"]
-    key = key_file.read_bytes()
-    return [fault for journal in _journals(state_dir) for fault in faults(journal, key)]
+def _key(state_dir: Path) -> tuple[bytes, bool]:
+    """The HMAC key, made on first use and readable by its owner only; whether it was there.
 
-
-def _journals(state_dir: Path) -> list[Path]:
-    return sorted(path for path in (state_dir / "audit").glob("*") if path.is_dir())
-
-
-def _key(state_dir: Path) -> bytes:
-    """The HMAC key, made on first use and readable by its owner only.
-
-    It gets its name when it is whole: a second process that starts at the same moment, or after a
-    crash in here, would else seal its lines with nothing. Raises OSError.
+    It gets its name when it is whole and the anchor has been made: a second process that starts at
+    the same moment, or after a crash in here, would else seal its lines with nothing, and a trail
+    removed together with its marks could not be told from one never begun. Raises OSError.
     """
-    path = state_dir / "audit.key"
-    if not path.exists():
-        made = path.with_name(f"audit.key.{secrets.token_hex(4)}")
-        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            os.write(descriptor, secrets.token_bytes(KEY_BYTES))
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        try:
-            with suppress(FileExistsError):  # the other process was first: its key is the key
-                os.link(made, path)
-        finally:
-            made.unlink()
+    path = state_dir / KEY_FILE
+    lock = os.open(state_dir / "audit" / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        locked(lock, wait=True)
+        begun = path.exists()
+        if not begun:
+            key = secrets.token_bytes(KEY_BYTES)
+            made = path.with_name(f"{KEY_FILE}.new")
+            made.unlink(missing_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+            descriptor = os.open(made, flags, 0o600)
+            try:
+                os.write(descriptor, key)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            mark = marks_of(state_dir / "audit" / "1", key)[1]
+            mark.write(Head())
+            mark.sync()
+            mark.close()
+            os.replace(made, path)
+            sync_directory(state_dir)
+    finally:
+        os.close(lock)
     key = path.read_bytes()
     if len(key) < KEY_BYTES:
         raise OSError(f"{path} is cut: {len(key)} bytes")
-    return key
+    return key, begun
 
 
 def _effects(
@@ -277,12 +290,18 @@ def _effects(
 
 
 def _close_intents(
-    journal: Journal, waiting: Iterable[int], owner: str, clock: Callable[[], float]
+    journal: Journal,
+    waiting: Iterable[int],
+    owner: str,
+    journals: int,
+    clock: Callable[[], float],
 ) -> None:
     for seq in waiting:
         record = {"kind": "outcome", "intent": seq, "time": clock(), "at_start": True}
         journal.append({**record, "status": Status.UNKNOWN.value}, durable=False)
-    start = {"kind": "start", "time": clock()} | ({} if owner == BOT else {"by": owner})
+    start = {"kind": "start", "time": clock(), "journals": journals}
+    start |= {} if owner == BOT else {"by": owner}
+    journal.hold_from_here()
     journal.append(start, durable=True)
 
 
@@ -305,6 +324,11 @@ def _unfinished(line: Mapping[str, Any]) -> Unfinished:
 def _result(status: Status, content: str, size: int) -> dict[str, Any]:
     digest = hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()
     return {"status": status.value, "size": size, "sha256": digest}
+
+
+def _lost(written: Future[int]) -> None:
+    if error := written.exception():
+        logger.error("audit: a line is not written: %s", error)
 
 
 def _decided(decision: Decision | None) -> dict[str, Any]:

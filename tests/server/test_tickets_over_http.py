@@ -102,7 +102,7 @@ async def test_a_no_is_a_no_and_is_in_the_audit_trail(server):
     assert code(await repeat(server, ticket, content="不行")) == (403, "approval_denied")
     assert code(await decide(server, ticket, "yes")) == (409, "already_decided")
     await server.tools.desk.tickets.settle(server.toolbox.executor, server.toolbox.registry)
-    await asyncio.to_thread(server.toolbox.audit._writer.submit(int).result)
+    await asyncio.to_thread(server.toolbox.audit.flush)
     (line,) = [one for one in trail(server) if one.get("arguments", {}).get("content") == "不行"]
     assert (line["kind"], line["status"], line["user"]) == ("call", "denied", "ci")
     assert (line["decision"], line["decided_by"]) == ("no", "http:boss")

@@ -209,15 +209,15 @@ async def test_cancelling_twice_still_records_what_happened(box: Bench):
 @virtual
 async def test_cancelling_while_the_intent_is_written_starts_nothing(box: Bench, monkeypatch: Any):
     writing, go_on = threading.Event(), threading.Event()
-    real = Journal.append
+    real = Journal.append_all
 
-    def slow(journal: Journal, record: Any, *, durable: bool) -> int:
-        if record["kind"] == "intent":
+    def slow(journal: Journal, records: Any, *, durable: bool) -> Any:
+        if records[0]["kind"] == "intent":
             writing.set()
             assert go_on.wait(20)
-        return real(journal, record, durable=durable)
+        return real(journal, records, durable=durable)
 
-    monkeypatch.setattr(Journal, "append", slow)
+    monkeypatch.setattr(Journal, "append_all", slow)
     scope = box.scope()
     task = asyncio.create_task(box.run(call("note", text="x"), scope=scope))
     await asyncio.get_running_loop().run_in_executor(None, writing.wait, 20)
