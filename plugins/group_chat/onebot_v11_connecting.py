@@ -22,6 +22,10 @@ def superuser_chats() -> list[list[Place]]:
     ]
 
 
+SHORT_TOKEN = 12
+"""Below it a number or a word that people write may contain it, and is hidden as a secret is."""
+
+
 def connection_lines() -> list[tuple[str, str]]:
     """What an admin needs to connect QQ, as (log level, Chinese line).
 
@@ -51,6 +55,14 @@ def connection_lines() -> list[tuple[str, str]]:
                 "WARNING",
                 f"HOST={host} 而没有设置 ONEBOT_ACCESS_TOKEN：能连到这个端口的人都能冒充 QQ，"
                 "包括冒充管理员。请在 .env 里设一个长的令牌。",
+            )
+        )
+    if token and len(token) < SHORT_TOKEN:
+        lines.append(
+            (
+                "WARNING",
+                "ONEBOT_ACCESS_TOKEN 太短：容易猜到，而且回答和日志里出现同样的字会被换成 ***。"
+                f"请换成 {SHORT_TOKEN} 个字以上的，两边一起改。",
             )
         )
     if not config.superusers:

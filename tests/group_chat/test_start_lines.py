@@ -29,10 +29,10 @@ def lines(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_the_address_is_whole_and_the_token_is_not_shown(lines):
-    said = lines("127.0.0.1", "sesame", {"1"})
+    said = lines("127.0.0.1", "open-sesame-1704", {"1"})
     assert "ws://127.0.0.1:8099/onebot/v11/ws\n" in said["INFO"]
     assert "已设置" in said["INFO"]
-    assert "sesame" not in said["INFO"]
+    assert "open-sesame-1704" not in said["INFO"]
     assert "WARNING" not in said
 
 
@@ -41,8 +41,16 @@ def test_a_port_open_to_others_without_a_token_is_warned_of(lines):
     assert "换成这台的 IP" in said["INFO"]
     assert "没有设置 SUPERUSERS" in said["INFO"]
     assert "ONEBOT_ACCESS_TOKEN" in said["WARNING"]
-    assert "WARNING" not in lines("0.0.0.0", "sesame", set())
+    assert "WARNING" not in lines("0.0.0.0", "open-sesame-1704", set())
     assert "WARNING" not in lines("127.0.0.1", None, set())
+
+
+def test_a_token_that_people_may_write_by_chance_is_warned_of(lines):
+    """What looks like a secret is hidden in answers: with 123456, a sum of 1234567 is."""
+    said = lines("127.0.0.1", "123456", {"1"})["WARNING"]
+    assert "太短" in said
+    assert "123456" not in said
+    assert "WARNING" not in lines("127.0.0.1", "123456789012", {"1"})
 
 
 def test_an_ipv6_address_is_written_in_brackets(lines):
