@@ -126,7 +126,7 @@ def case_of(
     meant: Kind | None = None if not said else "parser" if expected is not None else "review"
     if kind is not None and meant is not None and kind != meant:
         raise CaseError(sentence=f"说的是 {meant} 用例才有的内容，和 --kind {kind} 不合。")
-    recorded = _chosen(list(_recorded(trace)), round_number, reply)
+    recorded = _chosen(list(recorded_replies(trace)), round_number, reply)
     judged = recorded.outcome.get("reason")
     kind = kind or meant or ("review" if judged in _REVIEW_REASONS else "parser")
     raw = redact(recorded.raw)
@@ -176,10 +176,10 @@ _INVISIBLE = re.compile("[\x7f-\xa0\xad\u200b-\u200f\u2028-\u202e\u2060-\u2069\u
 """Controls, zero widths, direction marks, odd line ends; surrogates, which UTF-8 does not take."""
 
 
-def _recorded(trace: Mapping[str, Any]) -> Iterator[Recorded]:
+def recorded_replies(trace: Mapping[str, Any]) -> Iterator[Recorded]:
     """Every reply that came to an end, with the numbers the trace's page shows."""
     if trace.get("earlier") is not None:
-        yield from _recorded(trace["earlier"])
+        yield from recorded_replies(trace["earlier"])
     numbers = RequestNumbers()
     for step in trace["steps"]:
         if step["kind"] != "turn":
