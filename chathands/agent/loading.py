@@ -15,6 +15,7 @@ from chathands.errors import ToolLoadError
 from chathands.settings import Settings
 from chathands.toolbox import Generation, Registry, Tool, load_tools
 from chathands.toolbox.imports import Imports
+from chathands.toolbox.requirements import Unmet, has_changed
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +27,11 @@ OnRemoved = Callable[[frozenset[str]], object]
 REMOVAL_SECONDS = 3.0
 """After so long a tool that left is gone for good: editors and `git checkout` remove a file and
 write it again, and what is planned with its tools must outlive that."""
+
+
+def mended_sentence(file: str) -> str:
+    """What admins are told when the faults of a file are over."""
+    return f"{file} 恢复正常，已经加载。"
 
 
 class LoadedTools:
@@ -57,8 +63,7 @@ class LoadedTools:
         self._sources: dict[str, tuple[tuple[Tool, ToolSpec], ...]] = {}
         self.errors: tuple[ToolLoadError, ...] = ()
         """Of the last time."""
-        self.missing: tuple[str, ...] = ()
-        """Distributions that tool files declare and that are not there, or too old."""
+        self._missing: tuple[Unmet, ...] = ()
 
     async def reload(self, *, afresh: bool = False) -> tuple[ToolLoadError, ...]:
         """Load every file again, beside what serves, and swap; gives what did not load.
@@ -79,9 +84,14 @@ class LoadedTools:
             )
             self._files = report.generation
             self._file_errors = report.errors
-            self.missing = report.missing
+            self._missing = report.missing
             self._swap()
             return self.errors
+
+    def is_due(self) -> bool:
+        """Whether something was installed or removed that a tool file declares to need and that
+        was not there, or too old. May be called in a thread."""
+        return has_changed(self._missing)
 
     def set_source(self, owner: str, found: Sequence[tuple[Tool, ToolSpec]] | None) -> None:
         """Serve from now on what a source that is no file offers, in place of what it offered.
@@ -131,6 +141,12 @@ class LoadedTools:
                 files.held,
             )
         )
+        for what, these in (
+            ("new", owners.keys() - before.owners),
+            ("gone", before.owners.keys() - owners),
+        ):
+            if these and before.number:
+                _log.info("tools %s: %s", what, ", ".join(sorted(these)))
         self._report((*self._file_errors, *clashes))
         # A source that is only away for now takes nothing along.
         self._left(n for n in before.owners if n not in owners and not self._is_away(before, n))

@@ -30,7 +30,6 @@ from chathands.toolbox import (
 from chathands.toolbox.audit import BOT
 from chathands.toolbox.http import SharedHttp
 from chathands.toolbox.mcp_source import McpSources
-from chathands.toolbox.requirements import installed_versions
 from chathands.workers.pool import WorkerPool
 
 _log = logging.getLogger(__name__)
@@ -102,9 +101,7 @@ async def build_toolbox(
         closing.callback(tools.close)
         watcher = Watcher()
         closing.push_async_callback(watcher.aclose)
-        watcher.add(
-            settings.tools_dir, tools.reload, also=lambda: installed_versions(tools.missing)
-        )
+        watcher.add(settings.tools_dir, tools.reload, due=tools.is_due)
         watcher.add(policy_file.path, lambda: policy_file.reload(registry.current.specs))
         foreign = McpSources(
             tools.set_source,

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -52,15 +52,16 @@ class Watcher:
         path: Path,
         changed: Callable[[], Awaitable[object]],
         *,
-        also: Callable[[], Hashable] = lambda: None,
+        due: Callable[[], bool] = lambda: False,
     ) -> None:
         """Call `changed` after a change of the file, or of a `*.py` below the directory, at `path`.
 
         It need not exist. What it is now is what changes are measured by, so add it before it is
-        read. `also` gives something else whose change counts; it is called in a thread. What
-        `changed` raises is logged. It is called again when something changed meanwhile.
+        read. `due` says whether to call it although nothing there has changed; it is asked at every
+        look, in a thread. What `changed` raises is logged. It is called again when something
+        changed meanwhile.
         """
-        subject = _Subject(path, changed, also, self._look_seconds)
+        subject = _Subject(path, changed, due, self._look_seconds)
         self._subjects.append(subject)
         if self._tasks is not None:
             self._tasks.append(asyncio.ensure_future(subject.run()))
@@ -84,22 +85,20 @@ class _Subject:
         self,
         path: Path,
         changed: Callable[[], Awaitable[object]],
-        also: Callable[[], Hashable],
+        due: Callable[[], bool],
         look_seconds: float,
     ) -> None:
         self._path = path
         self._changed = changed
-        self._also = also
+        self._due = due
         self._look_seconds = look_seconds
         self._known = look_at(path)
-        self._known_also: Hashable = None
         self._hint = asyncio.Event()
         self._other = asyncio.Event()
         """What is being notified of may be another directory than this."""
         self._closing = False
 
     async def run(self) -> None:
-        self._known_also = await asyncio.to_thread(self._also)
         notices = asyncio.ensure_future(self._notices())
         try:
             while True:
@@ -119,24 +118,22 @@ class _Subject:
         self._hint.clear()
         began = time.monotonic()
         now = await asyncio.to_thread(look_at, self._path)
-        also = await asyncio.to_thread(self._also)
+        due = await asyncio.to_thread(self._due)
         pause = max(self._look_seconds, (time.monotonic() - began) / LOOK_SHARE)
-        if now != self._known or also != self._known_also:
+        if now != self._known:
             if not hinted:  # another directory of that name, or one that notifies of nothing
                 self._other.set()
-            await self._follow(now, also)
+            now = await self._settled(now)
+        if due or now != self._known:
+            await self._follow(now)
         return pause
 
-    async def _follow(self, now: Look, also: Hashable) -> None:
-        now = await self._settled(now)
-        if now == self._known and also == self._known_also:
-            return
+    async def _follow(self, now: Look) -> None:
         self._known = now
         try:
             await self._changed()
         except Exception:
             _log.exception("what follows from a change of %s failed", self._path)
-        self._known_also = await asyncio.to_thread(self._also)
 
     async def _settled(self, now: Look) -> Look:
         """What is there once it has been the same for a while."""

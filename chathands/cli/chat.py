@@ -112,14 +112,23 @@ class _Session:
         self._input = _Input()
         self._caller = Caller("terminal", None, "superuser", "我", platform="terminal")
         self._conversation = f"terminal:{secrets.token_hex(4)}"
+        self._started = False
 
     def start(self, question: str | None) -> bool:
         """Whether the one question, if there was one, got an answer."""
         from chathands.agent import build_agent
+        from chathands.agent.loading import mended_sentence
 
         with FetchProgress(console) as progress:
-            building = build_agent(self._settings, progress=progress, owner="terminal")
+            building = build_agent(
+                self._settings,
+                on_load_error=lambda error: self._complain(error.sentence),
+                on_mended=lambda file: self._complain(mended_sentence(file)),
+                progress=progress,
+                owner="terminal",
+            )
             agent = self._loop.run(building.__aenter__())
+        self._started = True
         try:
             for error in agent.describe().load_errors:
                 complaints.print(f"[yellow]{plain(error.sentence)}[/yellow]")
@@ -134,6 +143,11 @@ class _Session:
             return True
         finally:
             self._loop.run(building.__aexit__(None, None, None))
+
+    def _complain(self, sentence: str) -> None:
+        """Of tool files that change while one talks; those of the start are listed by it."""
+        if self._started:
+            complaints.print(f"[yellow]{plain(sentence)}[/yellow]")
 
     def _converse(self, agent: Agent) -> None:
         if self._input.interactive:

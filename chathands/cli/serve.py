@@ -51,6 +51,7 @@ def model_settings(url: str | None, name: str | None) -> Settings:
 async def _serve(settings: Settings, host: str, port: int) -> None:
     import uvicorn
 
+    from chathands.agent.loading import mended_sentence
     from chathands.agent.toolbox import build_toolbox
     from chathands.errors import LocalModelError, ToolLoadError
     from chathands.server import create_app
@@ -62,6 +63,9 @@ async def _serve(settings: Settings, host: str, port: int) -> None:
     def not_loaded(error: ToolLoadError) -> None:
         typer.echo(error.sentence, err=True)
 
+    def mended(file: str) -> None:
+        typer.echo(mended_sentence(file), err=True)
+
     mcp_http = import_module("chathands.server.mcp_http") if find_spec("mcp") else None
     # What is imported stays for good: looking through it again and again for garbage stops every
     # call for 40 to 60 ms. Before the tools, whose old versions have to go.
@@ -70,7 +74,7 @@ async def _serve(settings: Settings, host: str, port: int) -> None:
 
     async with AsyncExitStack() as closing:
         toolbox = await closing.enter_async_context(
-            build_toolbox(settings, owner=SERVER, on_load_error=not_loaded)
+            build_toolbox(settings, owner=SERVER, on_load_error=not_loaded, on_mended=mended)
         )
         auth, ways = Auth(settings.api.tokens), ways_of(settings)
         tools = ToolsApi(toolbox, settings, auth)

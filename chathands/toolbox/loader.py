@@ -15,7 +15,7 @@ from chathands.errors import ToolLoadError
 from chathands.toolbox.imports import Hung, Imports
 from chathands.toolbox.modules import ModuleSpace, sources_of
 from chathands.toolbox.registry import Generation
-from chathands.toolbox.requirements import check_requirements, missing_sentence
+from chathands.toolbox.requirements import Unmet, check_requirements, missing_sentence
 from chathands.toolbox.tool import Tool
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ class LoadReport:
 
     generation: Generation
     errors: tuple[ToolLoadError, ...] = ()
-    missing: tuple[str, ...] = ()
-    """Distributions that files declare and that are not there, or too old."""
+    missing: tuple[Unmet, ...] = ()
+    """What files declare and is not there, or too old."""
 
 
 def load_tools(
@@ -87,7 +87,7 @@ class _Build:
         self.errors: list[ToolLoadError] = []
         self._offers: dict[str, dict[str, tuple[Tool, ToolSpec]]] = {}
         self._held: dict[str, Any] = {}
-        self._missing: dict[str, None] = {}
+        self._missing: dict[Unmet, None] = {}
 
     def load(
         self, space: ModuleSpace, entry: Path, settings: Settings, imports: Imports
@@ -104,7 +104,7 @@ class _Build:
         except OSError as error:
             return ToolLoadError(f"读不出来（{type(error).__name__}）", file=owner)
         if unmet:
-            self._missing.update(dict.fromkeys(each.name for each in unmet))
+            self._missing.update(dict.fromkeys(unmet))
             return ToolLoadError(missing_sentence(unmet), file=owner)
         empty = not any(map(bytes.strip, sources.values()))
         if self._patient and empty and owner in self.previous.owners.values():
@@ -177,6 +177,7 @@ def _import(space: ModuleSpace, entry: Path, settings: Settings) -> _Found | Too
         # Exception); the bot goes on with what it has.
         file, line = _place(error, space.directory, entry)
         detail = f"{type(error).__name__}: {error}".rstrip(": ")
+        detail = detail.replace(str(space.directory), space.directory.name)
         if isinstance(error, ModuleNotFoundError):
             missing = (error.name or "").removeprefix(f"{space.name}.")
             detail = f"找不到模块 {missing}；第三方的请先安装，同目录的要用相对导入"

@@ -9,6 +9,7 @@ The names are those of the package index and the form is that of dependency spec
 from __future__ import annotations
 
 import ast
+import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -25,7 +26,8 @@ NAME = "REQUIRES"
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """A requirement that is not met; `installed` is the version there is, if any."""
+    """A requirement that is not met: the distribution that it fails for (of an extra, the one it
+    brings), and the version of that which is installed, if any."""
 
     wanted: str
     name: str
@@ -58,9 +60,12 @@ def missing_sentence(unmet: Sequence[Unmet]) -> str:
     )
 
 
-def installed_versions(names: Iterable[str]) -> tuple[str | None, ...]:
-    """The version of each that is installed now."""
-    return tuple(map(_version, names))
+def has_changed(unmet: Iterable[Unmet]) -> bool:
+    """Whether another version of any of these is installed now than there was."""
+    unmet = list(unmet)
+    if unmet:
+        importlib.invalidate_caches()  # which go by the directory's time, to some milliseconds
+    return any(_version(each.name) != each.installed for each in unmet)
 
 
 def _declared(file: Path, source: bytes) -> Iterator[tuple[str, int]]:
@@ -115,9 +120,10 @@ def _unmet(requirement: Requirement) -> Iterator[Unmet]:
         yield Unmet(_wanted(requirement), requirement.name, installed)
         return
     for extra in requirement.extras:
-        if not all(_is_there(each) for each in _brought_by(requirement.name, extra)):
-            yield Unmet(_wanted(requirement), requirement.name, installed)
-            return
+        for each in _brought_by(requirement.name, extra):
+            if not _is_there(each):
+                yield Unmet(_wanted(requirement), each.name, _version(each.name))
+                return
 
 
 def _brought_by(name: str, extra: str) -> Iterator[Requirement]:

@@ -21,7 +21,7 @@ from plugins.group_chat.hearing import Hearing
 from plugins.group_chat.jobs import Again, Crashed, Job, Stage, Stopped, Why
 from plugins.group_chat.leftovers import restore_debts
 from plugins.group_chat.lifecycle import Engine, NotReady
-from plugins.group_chat.messages import Arrival, Attachment, Forwarded, Incoming, Line, Place
+from plugins.group_chat.messages import Arrival, Attachment, Fate, Forwarded, Incoming, Line, Place
 from plugins.group_chat.notices import Allowed, Joined, Notice, Recalled, Removed
 from plugins.group_chat.pace import Bundle, Bundles, Signs
 from plugins.group_chat.presence import Presence
@@ -288,6 +288,15 @@ class GroupChat:
         """Have `text` said in `place` once, now or as soon as it can be; see `Replies.notify`."""
         with self._being_busy():
             return await self._replies.notify(place, text, quote=quote, key=key)
+
+    async def tell(self, places: Sequence[Place], text: str) -> bool:
+        """Say `text` as it is at the first of one person's `places` that takes it; whether one
+        did, or may have."""
+        for place in places:
+            receipt = await self._sender.say(place, text, verbatim=True, patience=0)
+            if receipt.fate in (Fate.SENT, Fate.UNKNOWN):
+                return True
+        return False
 
     def connected(self, platform: str, bot_id: str) -> None:
         """An account is there (again): what could not be said is said now."""

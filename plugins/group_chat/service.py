@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from nonebot.log import logger
 
-from chathands.errors import StoreError, ToolLoadError
+from chathands.errors import StoreError
 from chathands.settings import Settings, load_settings
 from chathands.store.outbox import Outbox
 from chathands.toolbox import Redactor
 from plugins.group_chat import onebot_v11
+from plugins.group_chat.admins import Admins
 from plugins.group_chat.chat import GroupChat
 from plugins.group_chat.commands import Commands
 from plugins.group_chat.lifecycle import Engine, Farewell
@@ -36,6 +37,7 @@ class Service:
         self._farewell: Farewell | None = None
         self._outbox: Outbox | None = None
         self._log_handler: int | None = None
+        self._admins: Admins | None = None
         self._announcing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -44,7 +46,7 @@ class Service:
         self._line.configure(settings.group)
         log = LogTail(Redactor.of(settings).sentence)
         self._log_handler = log.install()
-        self._engine = engine = Engine(lambda: _agent_of(settings, told, commands))
+        self._engine = engine = Engine(lambda: _agent_of(settings, told, commands, admins))
         commands = Commands(settings, engine, log)
 
         def told(progress: Progress) -> None:
@@ -54,6 +56,7 @@ class Service:
         log_progress = _ProgressLog()
         self._outbox = await _outbox_of(settings)
         self.chat = GroupChat(settings, self._line, engine, self._outbox, commands)
+        self._admins = admins = Admins(self.chat.tell, superuser_chats)
         self._farewell = Farewell(self.chat.say_goodbye)
         self._farewell.install()
         for level, text in onebot_v11.connection_lines():
@@ -64,6 +67,8 @@ class Service:
         """A NoneBot shutdown hook; the connections are closed by now."""
         if self._farewell is not None:
             self._farewell.remove()
+        if self._admins is not None:
+            self._admins.close()
         if self._announcing is not None:
             self._announcing.cancel()
             await asyncio.wait({self._announcing})
@@ -79,6 +84,8 @@ class Service:
         """An account has connected: what it still owes is sent beside everything else."""
         if hasattr(self, "chat"):
             self.chat.connected(platform, bot_id)
+        if self._admins is not None:
+            self._admins.connected()
 
     async def _ready(self, agent: Agent) -> None:
         for level, text in _agent_lines(agent.describe()):
@@ -102,15 +109,18 @@ async def _outbox_of(settings: Settings) -> Outbox | None:
 
 
 def _agent_of(
-    settings: Settings, told: Callable[[Progress], None], commands: Commands
+    settings: Settings, told: Callable[[Progress], None], commands: Commands, admins: Admins
 ) -> AbstractAsyncContextManager[Agent]:
     # Here and not above: it brings in the model client, the tools and the store.
     from chathands.agent import build_agent
 
-    def log_error(error: ToolLoadError) -> None:
-        logger.error(error.sentence)
-
-    return build_agent(settings, on_load_error=log_error, progress=told, on_store=commands.open)
+    return build_agent(
+        settings,
+        on_load_error=admins.failed,
+        on_mended=admins.mended,
+        progress=told,
+        on_store=commands.open,
+    )
 
 
 class _ProgressLog:
