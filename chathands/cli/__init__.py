@@ -33,14 +33,15 @@ def _root(
 
 
 def _register() -> None:
-    from chathands.cli import approvals, chat, doctor, evaluate, mcp, operate, serve, trace
+    from chathands.cli import approvals, audit, chat, doctor, evaluate, mcp, serve, tools, trace
 
     chat.register(app)
     serve.register(app)
     approvals.register(app)
+    audit.register(app)
     evaluate.register(app)
     trace.register(app)
-    operate.register(app)
+    tools.register(app)
     doctor.register(app)
     mcp.register(app)
 

@@ -8,7 +8,7 @@ and how they lie to each other tells what was done.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -184,12 +184,12 @@ def _of_runs(found: _Found, end: int, name: str) -> Iterator[Fault]:
     fresh: list[_Run] = []
     twice, order = [], []
     for run in found.runs:
-        if any(run.first <= other.last and other.first <= run.last for other in fresh):
-            twice.append(f"{_lines(run.first, run.last)}，{run.where}")
-            continue
-        if fresh and run.first <= fresh[-1].last:
-            order.append(f"第 {run.first} 行排在第 {fresh[-1].last} 行后面，{run.where}")
-        fresh.append(run)
+        left, again = _apart(run, fresh)
+        twice += [f"{_lines(*lines)}，{run.where}" for lines in again]
+        for piece in left:
+            if fresh and piece.first <= fresh[-1].last:
+                order.append(f"第 {piece.first} 行排在第 {fresh[-1].last} 行后面，{piece.where}")
+            fresh.append(piece)
     yield from _some("twice", f"{name}：重复出现", twice)
     yield from _some("order", f"{name}：顺序被打乱", order)
     fresh.sort(key=lambda run: run.first)
@@ -202,7 +202,7 @@ def _of_runs(found: _Found, end: int, name: str) -> Iterator[Fault]:
         gap = run.first - before.seq - 1
         if gap > 0 and run.bad_before < gap:
             missing.append(f"{_lines(before.seq + 1, run.first - 1)}，{run.where}之前")
-        elif gap == 0 and before.seal and run.prev != before.seal:
+        elif gap == 0 and before.seal and run.prev and run.prev != before.seal:
             forks.append(f"第 {run.first} 行，{run.where}")
         before = Head(run.last, run.seal)
     if before.seq < end and found.bad_after < end - before.seq:
@@ -210,6 +210,34 @@ def _of_runs(found: _Found, end: int, name: str) -> Iterator[Fault]:
         missing.append(f"末尾被截掉：{_lines(before.seq + 1, end)}{rest}")
     yield from _some("missing", f"{name}：少了记录", missing)
     yield from _some("fork", f"{name}：和前一行接不上，混进了另一份副本", forks)
+
+
+def _apart(run: _Run, others: Sequence[_Run]) -> tuple[list[_Run], list[tuple[int, int]]]:
+    """What of a run was not there before, and what was, as (first, last)."""
+    new, again = [(run.first, run.last)], []
+    for other in others:
+        pieces = []
+        for first, last in new:
+            low, high = max(first, other.first), min(last, other.last)
+            if low > high:
+                pieces.append((first, last))
+                continue
+            again.append((low, high))
+            pieces += [(first, low - 1)] if first < low else []
+            pieces += [(high + 1, last)] if high < last else []
+        new = pieces
+    left = [
+        replace(
+            run,
+            first=first,
+            last=last,
+            prev=run.prev if first == run.first else "",  # unknown: not kept line by line
+            seal=run.seal if last == run.last else "",
+            bad_before=run.bad_before if first == run.first else 0,
+        )
+        for first, last in new
+    ]
+    return left, again
 
 
 def _of_receipts(found: _Found, receipts: Sequence[Head], name: str) -> Iterator[Fault]:
