@@ -225,6 +225,9 @@ class WorkerSettings(_Section):
 class StoreSettings(_Section):
     trace_days: int = Field(default=7, ge=1)
     trace_mb: int = Field(default=500, ge=1)
+    audit_days: float = Field(default=365, ge=0)
+    """How long the audit trail is kept at least; older segments go whole. 0: for good. A busy group
+    writes under 1 MB a day; half a year is what network operators in China have to keep."""
     history_rounds: int = Field(default=6, ge=0)
     """Earlier questions of a conversation the model sees again; 0: every question stands alone."""
     history_tokens: int | None = Field(default=None, ge=100)

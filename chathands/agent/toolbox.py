@@ -144,7 +144,13 @@ def _faulty_server(on_load_error: OnLoadError | None) -> Callable[[str, str], ob
 
 async def _open_audit(settings: Settings, redactor: Redactor, owner: str) -> Audit:
     try:
-        return await asyncio.to_thread(open_audit, settings.state_dir, redactor, owner=owner)
+        return await asyncio.to_thread(
+            open_audit,
+            settings.state_dir,
+            redactor,
+            owner=owner,
+            keep_days=settings.store.audit_days,
+        )
     except OSError as error:
         raise StoreError(
             f"the audit trail cannot be opened: {error}",

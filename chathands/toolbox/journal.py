@@ -66,6 +66,7 @@ class Journal:
         self._segment = directory
         self._size = 0
         self._spoilt = False
+        self._noticed: list[str] = []
         self._waiting = self._unsynced = 0
         self._start = ""
         self.rotated = False
@@ -109,6 +110,10 @@ class Journal:
         self._look()
         results: list[int | Exception] = []
         head, data = self.head, bytearray()
+        for text in self._noticed:
+            said = {"kind": "recovered", "code": "interfered", "remark": text, "time": time.time()}
+            line, head = sealed(self._key, said, head)
+            data += line
         for record in records:
             try:
                 line, head = sealed(self._key, record, head)
@@ -129,6 +134,7 @@ class Journal:
             raise
         self._size += len(data)
         self.head = head
+        self._noticed.clear()
         self._unsynced += 1
         if durable:
             self._synced()
@@ -276,13 +282,9 @@ class Journal:
             what = f"had {ours.st_size} bytes instead of {self._size}"
         text = f"{self._segment.name} {what} while it was being written"
         logger.error("audit: %s", text)
+        self._noticed.append(text)
         self._leave()
         self._use(self._directory / self._name(self.head.seq + 1))
-        record = {"kind": "recovered", "time": time.time(), "code": "interfered", "remark": text}
-        line, head = sealed(self._key, record, self.head)
-        _write(self._descriptor, line)
-        self._size += len(line)
-        self.head, self._unsynced = head, self._unsynced + 1
 
     def _recover(self, begun: bool) -> Head:
         """Where to go on. Half a line that nobody was told of is set aside; anything else that is
