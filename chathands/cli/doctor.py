@@ -1,11 +1,12 @@
 """`chathands doctor model`: measures in which mode the configured model does best, and keeps it.
-`chathands doctor mcp`: how it stands with external MCP servers."""
+`chathands doctor mcp`: how it stands with external MCP servers.
+`chathands doctor tool`: why a model does not call one."""
 
 from __future__ import annotations
 
 import asyncio
 from datetime import date
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -49,6 +50,30 @@ def register(app: typer.Typer) -> None:
         from chathands.cli.doctor_mcp import look
 
         if not asyncio.run(look(load_settings(), seconds)):
+            raise typer.Exit(1)
+
+    @group.command("tool")
+    def tool(
+        name: Annotated[str, typer.Argument(help="工具名。")],
+        ask: Annotated[
+            str | None, typer.Option(help="用户会问的一句话；不写就用工具的示例。")
+        ] = None,
+        role: Annotated[
+            Literal["member", "admin", "superuser"], typer.Option("--as", help="谁在问。")
+        ] = "member",
+        group_id: Annotated[
+            str | None, typer.Option("--group", help="在哪个群；不写就是随便一个群。")
+        ] = None,
+        user: Annotated[str, typer.Option(help="QQ 号，规则里有名单时写。")] = "-",
+        model: Annotated[bool, typer.Option(help="也问一问模型。")] = True,
+    ) -> None:
+        """模型为什么不用这个工具：是没给它（选择）、没认出来（说明），还是它自己（模型）。"""
+        from chathands.cli.doctor_tool import look
+
+        working = look(
+            load_settings(), name, ask=ask, role=role, group=group_id, user=user, with_model=model
+        )
+        if not asyncio.run(working):
             raise typer.Exit(1)
 
 

@@ -79,6 +79,10 @@ class Places:
                 return int(value)
         return None
 
+    def known(self) -> tuple[str, ...]:
+        """The places for which anything is set."""
+        return tuple(sorted(self._rules))
+
     async def set(self, place: str, kind: Kind, subject: str, value: str | None) -> None:
         """Set a rule, or with None drop it. Raises StoreError; then nothing has changed."""
         if value is None:
