@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import mcp.types as types
@@ -82,7 +82,7 @@ class Child:
         if program is None and not os.path.isabs(self._command[0]):
             local = self._cwd / self._command[0]
             program = str(local) if os.access(local, os.X_OK) else None
-        self._process = await asyncio.create_subprocess_exec(
+        starting = asyncio.create_subprocess_exec(
             program or self._command[0],
             *self._command[1:],
             stdin=asyncio.subprocess.PIPE,
@@ -93,6 +93,12 @@ class Child:
             start_new_session=True,
             limit=LONGEST_MESSAGE,
         )
+        # Cancelled in the middle, asyncio would wait until nobody holds the pipes any more, which
+        # a child of the child may do for ever.
+        self._process, cancelled = await _undisturbed(starting)
+        if cancelled:
+            await _undisturbed(self._close())
+            raise asyncio.CancelledError
         incoming, to_us = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         from_us, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
         self._streams = [incoming, to_us, from_us, outgoing]
@@ -109,15 +115,7 @@ class Child:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        closing = asyncio.ensure_future(self._close())
-        cancelled = False
-        with anyio.CancelScope(shield=True):
-            while not closing.done():
-                try:
-                    await asyncio.wait({closing})
-                except asyncio.CancelledError:
-                    cancelled = True  # the child must not be left behind all the same
-        closing.result()
+        _, cancelled = await _undisturbed(self._close())
         if cancelled:
             raise asyncio.CancelledError
 
@@ -231,6 +229,23 @@ class Child:
                 os.killpg(process.pid, number)
             elif not self.ended:
                 process.send_signal(number)
+
+
+_T = TypeVar("_T")
+
+
+async def _undisturbed(work: Coroutine[Any, Any, _T]) -> tuple[_T, bool]:
+    """The result of `work`, and whether we were cancelled meanwhile: the child must not be left
+    behind all the same. Whoever gets True raises CancelledError."""
+    task = asyncio.ensure_future(work)
+    cancelled = False
+    with anyio.CancelScope(shield=True):
+        while not task.done():
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError:
+                cancelled = True
+    return task.result(), cancelled
 
 
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
