@@ -1,240 +1,99 @@
-"""One gateway request: the client's conversation through `Turn`, out as a reply or a stream."""
+"""What all routes of the gateway share: who may ask which model, and how a reply leaves."""
 
 from __future__ import annotations
 
-import json
-import secrets
-import time
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, NamedTuple, TypeVar
 
-from chathands.conversation import Message, ToolCall
-from chathands.emulation import (
-    Answer,
-    Calls,
-    Commit,
-    Event,
-    GiveUp,
-    Language,
-    ModelRequest,
-    Outcome,
-    Retry,
-    TextDelta,
-    Turn,
-)
-from chathands.errors import UpstreamAuthError, UpstreamBusy, UpstreamError, UpstreamTimeout
-from chathands.limits import CONTRACT_SHARE
-from chathands.protocols.openai import ChatRequest, ChunkEncoder, completion, error_body
-from chathands.upstreams.base import ModelStream, Upstream, Usage
-from chathands.upstreams.ways import Way, Ways
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from chathands.server.auth import Auth, Client
+from chathands.server.errors import ApiError
+from chathands.upstreams.base import Upstream
+from chathands.upstreams.ways import Ways
+
+BODY_CAP = 8 * 1024 * 1024
+"""Bytes of a request; a full 200k-token conversation is about 1 MB, pictures travel as URLs."""
+
+CLIENT_CLOSED = 499
+"""Nginx's status for a client that hung up; nobody reads it, but access logs show it."""
+
+REQUEST_SECONDS = 300.0
+"""An agent's client waits this long by default; the SDKs give up at 600."""
+
+T = TypeVar("T")
 
 
-class Refused(Exception):
-    """The request ends in an error of the protocol: `status` and `body`."""
+class Served(NamedTuple):
+    """The upstream that answers for a model's name, and in which ways it is asked."""
 
-    def __init__(self, status: int, body: dict[str, Any]) -> None:
-        super().__init__(body["error"]["message"])
-        self.status = status
-        self.body = body
-
-
-def upstream_refusal(error: UpstreamError) -> Refused:
-    """An upstream's failure as a status a client understands; never its text."""
-    if isinstance(error, UpstreamBusy):
-        return Refused(429, error_body("the upstream is busy", "rate_limit_error"))
-    if isinstance(error, UpstreamTimeout):
-        return Refused(504, error_body("the upstream did not answer in time", "timeout_error"))
-    if isinstance(error, UpstreamAuthError):
-        message = "the gateway's key was refused by the upstream"
-        return Refused(502, error_body(message, "upstream_error"))
-    return Refused(502, error_body(f"upstream: {type(error).__name__}", "upstream_error"))
-
-
-@dataclass(slots=True)
-class Exchange:
-    """One request on its way through an upstream."""
-
-    request: ChatRequest
     upstream: Upstream
-    seconds: float
-    """For everything together, corrections included."""
-    language: Language = "en"
-    ways: Ways = field(default_factory=Ways)
-    """In which mode the upstream is asked; emulated unless the settings or a measurement say so."""
-    id: str = field(default_factory=lambda: f"chatcmpl-{secrets.token_hex(12)}")
-    created: int = field(default_factory=lambda: int(time.time()))
-    _way: Way = field(init=False)
-    _request: ModelRequest | None = field(default=None, init=False)
-    _started: float = field(default_factory=time.monotonic, init=False)
-    _usage: Usage | None = field(default=None, init=False)
-    _finish_reason: str | None = field(default=None, init=False)
-
-    def __post_init__(self) -> None:
-        self._way = self.ways.way
-
-    async def complete(self) -> dict[str, Any]:
-        """The whole reply. Raises Refused."""
-        turn = self._turn("finish")
-        while True:
-            try:
-                await self._feed(turn)
-            except UpstreamError as error:
-                weaker = self._weaker(error, turn)
-                if weaker is None:
-                    raise upstream_refusal(error) from error
-                turn = weaker
-                continue
-            outcome = turn.finish(self._finish_reason, may_retry=self._may_retry())
-            if not isinstance(outcome, Retry):
-                break
-        text, calls = self._settle(outcome)
-        return completion(
-            id=self.id,
-            created=self.created,
-            model=self.request.model,
-            text=text,
-            calls=calls,
-            finish_reason=self._finish_reason or "stop",
-            usage=self._wire_usage(),
-        )
-
-    async def stream(self) -> AsyncIterator[str]:
-        """Lines of server-sent events; ends in `[DONE]` or in the protocol's error event."""
-        encoder = ChunkEncoder(id=self.id, created=self.created, model=self.request.model)
-        turn = self._turn("stream")
-        yield encoder.start()
-        try:
-            while True:
-                try:
-                    async for line in self._stream_events(turn, encoder):
-                        yield line
-                except UpstreamError as error:
-                    weaker = self._weaker(error, turn)
-                    if weaker is None:
-                        raise
-                    turn = weaker
-                    continue
-                outcome = turn.finish(self._finish_reason, may_retry=self._may_retry())
-                for event in turn.tail:
-                    yield _encoded(event, encoder)
-                if not isinstance(outcome, Retry):
-                    break
-            text, _ = self._settle(outcome)
-        except UpstreamError as error:
-            yield encoder.error(upstream_refusal(error).body)
-            return
-        except Refused as error:
-            yield encoder.error(error.body)
-            return
-        if text and isinstance(outcome, GiveUp) and not turn.sent:
-            yield encoder.text(text)
-        yield encoder.end(self._finish_reason or "stop")
-
-    async def _stream_events(self, turn: Turn, encoder: ChunkEncoder) -> AsyncIterator[str]:
-        stream = self.upstream.stream(self._model_request(turn), timeout=self._left())
-        try:
-            async for piece in stream:
-                for event in turn.feed(piece):
-                    yield _encoded(event, encoder)
-        finally:
-            await stream.aclose()
-        self._heard(stream)
-
-    async def _feed(self, turn: Turn) -> None:
-        stream = self.upstream.stream(self._model_request(turn), timeout=self._left())
-        try:
-            async for piece in stream:
-                turn.feed(piece)
-        finally:
-            await stream.aclose()
-        self._heard(stream)
-
-    def _heard(self, stream: ModelStream) -> None:
-        self._finish_reason, self._usage = stream.finish_reason, stream.usage
-        self.ways.accepted(self._way)
-
-    def _weaker(self, error: UpstreamError, turn: Turn) -> Turn | None:
-        """A turn that asks less of an upstream which has refused the last request for what it
-        carries; None where that is no help, or something has left."""
-        assert self._request is not None
-        weaker = self.ways.after(error, self._request, self._way)
-        if weaker is None or turn.sent:
-            return None
-        self._way = weaker
-        return self._turn("stream" if turn.streams else "finish", turn.transcript)
-
-    def _left(self) -> float:
-        return max(self.seconds - (time.monotonic() - self._started), 1.0)
-
-    def _may_retry(self) -> bool:
-        """A correction takes about as long as the reply before it."""
-        return time.monotonic() - self._started < self.seconds / 2
-
-    def _turn(self, commit: Commit, transcript: Sequence[Message] = ()) -> Turn:
-        return Turn(
-            [*self.request.conversation(), *transcript],
-            self.request.specs,
-            choice=self.request.choice,
-            mode=self._way.mode,
-            enforcement=self._way.enforcement,
-            thinking=self._way.thinking,
-            language=self.language,
-            commit=commit,
-            reviews=frozenset(),  # a client's tools and figures are the client's to judge
-            contract_budget=int(self.upstream.context * CONTRACT_SHARE),
-        )
-
-    def _model_request(self, turn: Turn) -> ModelRequest:
-        request = turn.request()
-        # With tools the reply is the mode's; a client's JSON mode would forbid its fences.
-        ours = bool(self.request.tools) or request.tools or request.response_format
-        wanted = request.response_format if ours else self.request.response_format
-        self._request = request = replace(
-            request,
-            stop=self.request.stops,
-            sampling=self.request.sampling,
-            response_format=wanted,
-        )
-        return request
-
-    def _settle(self, outcome: Outcome) -> tuple[str, tuple[ToolCall, ...]]:
-        """Text and calls that leave. Raises Refused where a call was owed and none came."""
-        if isinstance(outcome, Calls):
-            return outcome.text, outcome.calls
-        if isinstance(outcome, GiveUp) and self.request.choice.kind in ("required", "named"):
-            message = f"the model gave no usable tool call ({outcome.reason})"
-            raise Refused(502, error_body(message, "upstream_error", code=outcome.reason))
-        assert isinstance(outcome, Answer | GiveUp)
-        return outcome.text, ()
-
-    def _wire_usage(self) -> dict[str, int] | None:
-        if self._usage is None:
-            return None
-        return {
-            "prompt_tokens": self._usage.prompt,
-            "completion_tokens": self._usage.completion,
-            "total_tokens": self._usage.prompt + self._usage.completion,
-        }
+    ways: Ways
 
 
-def _encoded(event: Event, encoder: ChunkEncoder) -> str:
-    if isinstance(event, TextDelta):
-        return encoder.text(event.text)
-    return encoder.call(event.call)
+class Gateway:
+    """Models behind one door. Without an upstream it answers that there is no model."""
+
+    def __init__(
+        self,
+        door: Auth,
+        upstream: Upstream | None,
+        *,
+        seconds: float = REQUEST_SECONDS,
+        ways: Ways | None = None,
+    ) -> None:
+        self.seconds = seconds
+        """For one request together, corrections included."""
+        self._door = door
+        self._upstream = upstream
+        self._ways = ways or Ways()
+
+    def enter(self, request: Request, *, counts: bool = True) -> Client:
+        """Who asks; with `counts` it is one more request of its rate. Raises ApiError."""
+        client = self._door.client(request)
+        if counts:
+            self._door.count(client)
+        return client
+
+    def served(self, client: Client, model: str) -> Served:
+        """What answers for this name. Raises ApiError: there is no model, or not for this one."""
+        return Served(self._known(client), self._ways)
+
+    def models(self, client: Client) -> list[str]:
+        """The names that this client may use. Raises ApiError."""
+        return [self._known(client).name]
+
+    def _known(self, client: Client) -> Upstream:
+        if self._upstream is None:
+            raise ApiError(503, "no_model", "no model is configured; only the tool API is served")
+        if client.models and self._upstream.name not in client.models:
+            raise ApiError(403, "forbidden", "this token is not for this model")
+        return self._upstream
 
 
-def read_body(raw: bytes) -> ChatRequest:
-    """Raises Refused with 400 when the body is not the protocol."""
-    from chathands.protocols.openai import BadRequest
+def event_stream(lines: AsyncIterator[str], headers: dict[str, str] | None = None) -> Response:
+    """Server-sent events. A client that hangs up ends `lines`."""
+    return StreamingResponse(lines, headers=headers, media_type="text/event-stream")
 
+
+async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
+    """The result of `work`; None, and `work` cancelled, when the client hangs up first.
+
+    The server cancels only streams by itself. A model with one slot would otherwise go on writing
+    for minutes for a client that has given up and asked again.
+    """
+
+    async def hung_up() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working, watching = asyncio.ensure_future(work), asyncio.ensure_future(hung_up())
     try:
-        body = json.loads(raw)
-    except (ValueError, RecursionError):
-        message = "the body is not JSON"
-        raise Refused(400, error_body(message, "invalid_request_error")) from None
-    try:
-        return ChatRequest.read(body)
-    except BadRequest as error:
-        body = error_body(str(error), "invalid_request_error", param=error.field)
-        raise Refused(400, body) from None
+        await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        working.cancel()
+        watching.cancel()
+        await asyncio.wait({working, watching})
