@@ -51,14 +51,19 @@ class Gateway:
         self._ways = ways or Ways()
 
     def enter(self, request: Request, *, counts: bool = True) -> Client:
-        """Who asks; with `counts` it is one more request of its rate. Raises ApiError."""
+        """Who asks; with `counts` it is one more request of its rate.
+
+        Raises ApiError: no such token, too often, or there is no model at all.
+        """
         client = self._door.client(request)
+        if self._upstream is None:
+            raise ApiError(503, "no_model", "no model is configured; only the tool API is served")
         if counts:
             self._door.count(client)
         return client
 
     def served(self, client: Client, model: str) -> Served:
-        """What answers for this name. Raises ApiError: there is no model, or not for this one."""
+        """What answers for this name. Raises ApiError: this token is not for it."""
         return Served(self._known(client), self._ways)
 
     def models(self, client: Client) -> list[str]:
@@ -66,8 +71,7 @@ class Gateway:
         return [self._known(client).name]
 
     def _known(self, client: Client) -> Upstream:
-        if self._upstream is None:
-            raise ApiError(503, "no_model", "no model is configured; only the tool API is served")
+        assert self._upstream is not None  # `enter` has seen to it
         if client.models and self._upstream.name not in client.models:
             raise ApiError(403, "forbidden", "this token is not for this model")
         return self._upstream
