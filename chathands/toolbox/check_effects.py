@@ -189,14 +189,14 @@ def _of_call(module: Module, call: ast.Call) -> tuple[str, Kind] | None:
 
 def _of_method(module: Module, function: ast.Attribute, call: ast.Call) -> tuple[str, Kind] | None:
     name, receiver = function.attr, module.code(function.value, 200)
-    outside = module.dotted(function.value) or ""
+    outside = " ".join([module.dotted(function.value) or "", *_origins(module, function.value)])
     if name in _VERBS and _is_http(module, name, receiver, outside, call):
         return f"发出 HTTP {name.upper()} 请求", "sends"
     if name in ("request", "stream", "build_request", "send_request"):
         return _of_request(module, call) if _HTTP_LIKE.search(f"{receiver} {outside}") else None
     if name in _SENDING or name.startswith(("send_", "publish_", "post_")):
         return None if receiver in ("self", "cls") else ("把消息或数据发到外面", "sends")
-    if name == "send" and _SENDERS.search(receiver):
+    if name == "send" and _SENDERS.search(f"{receiver} {outside}"):
         return "把消息或数据发到外面", "sends"
     if name in ("execute", "executemany") and call.args:
         sql = _text(module, call.args[0])
@@ -269,6 +269,18 @@ def _text(module: Module, node: ast.AST | None, depth: int = 0) -> str | None:
             if (text := _text(module, value, depth + 1)) is not None:
                 return text
     return None
+
+
+def _origins(module: Module, node: ast.AST) -> Iterator[str]:
+    """The code of what a variable was made from: `s = requests.Session()`, `with … as s`."""
+    if not isinstance(node, ast.Name):
+        return
+    made = list(_assigned(module, node.id))
+    for each in ast.walk(module.tree):
+        if isinstance(each, ast.withitem) and isinstance(each.optional_vars, ast.Name):
+            made += [each.context_expr] if each.optional_vars.id == node.id else []
+    for value in made:
+        yield module.code(value, 200).partition("(")[0]  # what made it, not what it was given
 
 
 def _assigned(module: Module, name: str) -> Iterator[ast.expr]:
