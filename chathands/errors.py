@@ -50,7 +50,7 @@ class UpstreamError(ChatHandsError):
     """A model endpoint did not give a usable reply.
 
     `nothing_received` tells whether no byte of an answer came: only then may the call be repeated.
-    `status` is the HTTP status that said it, if one did.
+    `status` is the HTTP status that said it, if one did; `retry_after`: seconds it asked to wait.
     """
 
     default_sentence = "模型暂时没有给出可用的回答，请稍后再试。"
@@ -66,6 +66,7 @@ class UpstreamError(ChatHandsError):
         super().__init__(detail, sentence=sentence)
         self.nothing_received = nothing_received
         self.status = status
+        self.retry_after: float | None = None
 
 
 class UpstreamUnreachable(UpstreamError):

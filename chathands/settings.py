@@ -8,12 +8,21 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings.exceptions import SettingsError
 
 from chathands.env_files import PREFIX, env_files, faults_in, values_of
 from chathands.errors import ConfigError
+from chathands.models_file import Entry
 
 DRY_RUN = "dry-run"
 """A robot with this webhook prints what would be pushed instead of pushing."""
@@ -276,6 +285,18 @@ class Settings(BaseSettings):
     mcp: McpSettings = Field(default_factory=McpSettings)
     worker: WorkerSettings = Field(default_factory=WorkerSettings)
     store: StoreSettings = Field(default_factory=StoreSettings)
+    _models: Mapping[str, Entry] = PrivateAttr(default_factory=dict)  # set by model_choice
+    _entry: str | None = PrivateAttr(None)
+
+    @property
+    def models(self) -> Mapping[str, Entry]:
+        """The upstreams of chathands.toml by name; empty without such a file."""
+        return self._models
+
+    @property
+    def entry(self) -> str | None:
+        """Which of them `model` is; None: it is none of them."""
+        return self._entry
 
 
 RESERVE_SECONDS = 4.0
@@ -335,7 +356,8 @@ def why_invalid(fault: Mapping[str, Any]) -> str:
 
 
 def load_settings(directory: Path | None = None, **overrides: Any) -> Settings:
-    """Settings from the environment and the `.env` files in `directory` (default: the cwd).
+    """Settings from the environment, the `.env` files and `chathands.toml` in `directory` (default:
+    the cwd).
 
     Raises ConfigError with one Chinese sentence that names the key and never shows the value.
     """
@@ -373,4 +395,8 @@ def load_settings(directory: Path | None = None, **overrides: Any) -> Settings:
             "state_dir lies below data_dir",
             sentence="CHATHANDS__STATE_DIR 不能放在数据目录里面（工具能读那里），请换一个目录。",
         )
-    return settings
+    if overrides.get("model", {}).get("base_url"):
+        return settings  # on a command line, which means this upstream and no other
+    from chathands.model_choice import take_models
+
+    return take_models(settings, directory)

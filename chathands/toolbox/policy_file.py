@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
-import tomllib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from chathands.errors import ConfigError
+from chathands.toml_text import Mistake, line_of, parse, read_text
 from chathands.toolbox.policy import STRICTNESS, Policy
 from chathands.toolbox.rules import ALLOWED, RATE_ALLOWED, Rate, Rule, Rules, RulesFile
 
@@ -23,18 +22,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 FILE_NAME = "tools.toml"
-MAX_BYTES = 1_000_000
-"""Of the file; rules for a hundred tools are 20 kB."""
-
 SETTLE_SECONDS = 0.1
 """A file that is being written is read again until it stays the same that long: a half written one
 may be correct TOML that lacks the rules at its end."""
 SETTLE_TRIES = 20
 
 _KEPT = "旧的规则继续有效，改好后保存就会生效。"
-_HEADER = re.compile(r"\s*\[{1,2}([^\[\]]+)\]{1,2}\s*(?:#.*)?")
-_KEY = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
-_TOML_PLACE = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)$")
 
 
 def policy_path(settings: Settings) -> Path:
@@ -49,9 +42,9 @@ def load_policy(settings: Settings, path: Path | None = None) -> Policy:
     """
     path = path or policy_path(settings)
     try:
-        text = _read(path)
+        text = read_text(path)
         rules = Rules(settings.approval) if text is None else rules_of(text, settings.approval)
-    except _Mistake as mistake:
+    except Mistake as mistake:
         raise mistake.as_error(path, "改好后再启动。") from mistake
     return Policy(rules)
 
@@ -97,7 +90,7 @@ class PolicyFile:
                 text = await self._settled()
                 self._must_not_vanish(text)
                 rules = Rules(self._floor) if text is None else rules_of(text, self._floor)
-            except _Mistake as mistake:
+            except Mistake as mistake:
                 return self._complain(mistake.as_error(self.path, _KEPT))
             self._there, self.error = text is not None, None
             if rules != self.policy.rules:
@@ -111,20 +104,20 @@ class PolicyFile:
         return None
 
     async def _settled(self) -> str | None:
-        before = await asyncio.to_thread(_read, self.path)
+        before = await asyncio.to_thread(read_text, self.path)
         for _ in range(SETTLE_TRIES):
             await asyncio.sleep(SETTLE_SECONDS)
-            text = await asyncio.to_thread(_read, self.path)
+            text = await asyncio.to_thread(read_text, self.path)
             if text == before:
                 return text
             before = text
-        raise _Mistake("一直在变化，没有读")
+        raise Mistake("一直在变化，没有读")
 
     def _must_not_vanish(self, text: str | None) -> None:
         if text is None and self._there:
-            raise _Mistake("不见了；如果要取消所有规则，请放一个只写一行 # 注释的文件")
+            raise Mistake("不见了；如果要取消所有规则，请放一个只写一行 # 注释的文件")
         if text is not None and not text.strip() and self.policy.rules != Rules(self._floor):
-            raise _Mistake("是空的；如果要取消所有规则，请在里面写一行 # 注释")
+            raise Mistake("是空的；如果要取消所有规则，请在里面写一行 # 注释")
 
     def _complain(self, error: ConfigError) -> ConfigError:
         if self.error is None or str(self.error) != str(error):
@@ -136,21 +129,17 @@ class PolicyFile:
 def rules_of(text: str, floor: Rule) -> Rules:
     """The rules that the file's text says, which may not ask for less approval than `floor`.
 
-    Raises _Mistake.
+    Raises Mistake.
     """
     try:
-        read = RulesFile.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise _not_toml(str(error), text) from None
-    except RecursionError:
-        raise _Mistake("嵌套太深") from None
+        read = RulesFile.model_validate(parse(text))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = [str(part) for part in first["loc"]]
-        raise _Mistake(_explain(first["type"], where), _line_of(text, where)) from None
+        raise Mistake(_explain(first["type"], where), line_of(text, where)) from None
     if read.approval and read.defaults.approval:
-        line = _line_of(text, ["defaults", "approval"])
-        raise _Mistake("approval 写了两处，[defaults] 里的和最上面的是一回事，请留一处", line)
+        line = line_of(text, ["defaults", "approval"])
+        raise Mistake("approval 写了两处，[defaults] 里的和最上面的是一回事，请留一处", line)
     top = ["approval"] if read.approval else ["defaults", "approval"]
     said = read.approval or read.defaults.approval
     _must_not_loosen(text, top, said, floor)
@@ -160,46 +149,11 @@ def rules_of(text: str, floor: Rule) -> Rules:
     return Rules(base, read.defaults, MappingProxyType(read.tools), MappingProxyType(read.mcp))
 
 
-class _Mistake(Exception):
-    """Something in the file; `line` counts from 1."""
-
-    def __init__(self, what: str, line: int | None = None) -> None:
-        super().__init__(what)
-        self.what = f"第 {line} 行，{what}" if line else what
-
-    def as_error(self, path: Path, then: str) -> ConfigError:
-        sentence = f"{path.name} 有误：{self.what}。{then}"
-        return ConfigError(f"{path}: {self.what}", sentence=sentence)
-
-
-def _read(path: Path) -> str | None:
-    """The text; None when there is no such file. Raises _Mistake."""
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise _Mistake(f"超过 {MAX_BYTES} 字节")
-        return path.read_text("utf-8-sig")
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        what = f"读不出来（{type(error).__name__}），请检查权限和编码（UTF-8）"
-        raise _Mistake(what) from error
-
-
 def _must_not_loosen(text: str, where: list[str], rule: Rule | None, floor: Rule) -> None:
     if rule and STRICTNESS[rule] < STRICTNESS[floor]:
         named = f"[{'.'.join(where[:-1])}] approval" if len(where) > 1 else "approval"
         what = f"{named} = {rule} 比现行的 {floor} 宽松；这里只能收紧，放宽请改 CHATHANDS__APPROVAL"
-        raise _Mistake(what, _line_of(text, where))
-
-
-def _not_toml(said: str, text: str) -> _Mistake:
-    """The library says where in English, at the end of its sentence."""
-    place = _TOML_PLACE.search(said)
-    line = None
-    if place:
-        said = said[: place.start()]
-        line = int(place[1]) if place[1] else text.count("\n") + 1
-    return _Mistake(f"不是合法的 TOML：{said}", line)
+        raise Mistake(what, line_of(text, where))
 
 
 def _explain(kind: str, where: Sequence[str]) -> str:
@@ -218,26 +172,6 @@ def _explain(kind: str, where: Sequence[str]) -> str:
         return f"{named} 不对，应{RATE_ALLOWED}"
     allowed: Mapping[str, str] = ALLOWED if in_rule or key == "approval" else {}
     return f"{named} 不对，应为 {allowed.get(key, '一张表')}"
-
-
-def _line_of(text: str, where: Sequence[str]) -> int | None:
-    """The line where this key is written, or the nearest table around it; the parser does not
-    say. Guesses by the look of lines, which is enough to find the place."""
-    best, found = 0, None
-    table: list[str] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        path: list[str] = []
-        if header := _HEADER.fullmatch(line):
-            path = table = _parts(header[1])
-        elif key := _KEY.match(line):
-            path = [*table, *_parts(key[1])]
-        if len(path) > best and list(where[: len(path)]) == path:
-            best, found = len(path), number
-    return found
-
-
-def _parts(dotted: str) -> list[str]:
-    return [part.strip().strip("\"'") for part in re.split(r"\s*\.\s*", dotted.strip())]
 
 
 def _logged(error: ConfigError) -> None:

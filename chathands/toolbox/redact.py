@@ -39,9 +39,11 @@ class Redactor:
 
     @classmethod
     def of(cls, settings: Settings) -> Redactor:
-        """Every SecretStr of the settings, API tokens, and the tokens inside secret addresses."""
+        """Every SecretStr of the settings and of chathands.toml, API tokens, and the tokens inside
+        secret addresses."""
         directories = (settings.data_dir, settings.state_dir, settings.tools_dir)
-        return cls(_secrets_in(settings), [d.resolve() for d in directories])
+        secrets = [*_secrets_in(settings), *_secrets_in(settings.models)]
+        return cls(secrets, [d.resolve() for d in directories])
 
     def secrets(self, text: str) -> str:
         return self._values.sub(HIDDEN, text) if self._values else text

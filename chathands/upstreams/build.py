@@ -1,15 +1,18 @@
-"""The upstream that the settings ask for."""
+"""The upstreams that the settings ask for."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from chathands.errors import ConfigError
+from chathands.model_choice import in_file_words, settings_for
+from chathands.models_file import ANY
 from chathands.settings import Settings
 from chathands.upstreams.base import Upstream
-from chathands.upstreams.ways import UNNAMED, mode_line
+from chathands.upstreams.ways import UNNAMED, mode_line, ways_of
 from chathands.upstreams.weights import (
     DEFAULT,
     Report,
@@ -21,6 +24,8 @@ from chathands.upstreams.weights import (
 
 if TYPE_CHECKING:
     from chathands.upstreams.local import LocalModel
+    from chathands.upstreams.openai_chat import OpenAIChat
+    from chathands.upstreams.router import Member, Router
 
 REMOTE_TEMPERATURE = 0.1
 LOCAL_TEMPERATURE = 0.0
@@ -34,26 +39,81 @@ _NO_MODEL = (
 
 
 async def build_upstream(settings: Settings, *, progress: Report | None = None) -> Upstream:
-    """The model at the configured address, or the local default, fetched, started and ready.
+    """The model the settings ask for: an entry of chathands.toml with those that step in for it,
+    the one at the configured address, or the local default, fetched, started and ready.
 
     `progress` hears how far the local model is. Raises ConfigError when nothing is configured,
     LocalModelError when the local model cannot be fetched or started. The caller closes it.
     """
-    model = settings.model
-    if model.base_url is None:
-        local = local_model(settings)
-        try:
-            await local.start(progress)
-        except BaseException:
-            await local.aclose()
-            raise
-        return local
+    if settings.entry is not None:
+        from chathands.upstreams.router import Routed
+
+        return Routed(_router(settings, None))
+    return await _own_upstream(settings, progress)
+
+
+async def build_router(settings: Settings, *, progress: Report | None = None) -> Router:
+    """All upstreams of the settings, by name. Raises like `build_upstream`."""
+    own = None if settings.entry is not None else await _own_upstream(settings, progress)
+    return _router(settings, own)
+
+
+def _router(settings: Settings, own: Upstream | None) -> Router:
+    from chathands.upstreams.router import Router
+
+    members = [_member(settings, name) for name in settings.models]
+    if own is not None:
+        return Router(members, own=own, own_ways=ways_of(settings))
+    asked = settings.model.name if settings.entry == ANY else settings.entry
+    return Router(members, default=(settings.entry or "", asked or UNNAMED))
+
+
+def _member(settings: Settings, name: str) -> Member:
+    """Raises ConfigError for an address or a key that can never work."""
+    from chathands.upstreams.resting import KeyRing
+    from chathands.upstreams.router import Member
+
+    entry, alone = settings.models[name], settings_for(settings, name)
+    try:
+        chat = _chat(alone, entry.keys[1:])
+    except ConfigError as error:
+        error.sentence = in_file_words(error.sentence, name)
+        raise
+    return Member(
+        name,
+        chat,
+        ways_of(alone),
+        model=alone.model.name,
+        aliases=tuple(entry.aliases),
+        fallback=tuple(entry.fallback),
+        seconds=entry.seconds,
+        first_byte=entry.first_byte_seconds,
+        keys=KeyRing(chat.keys),
+    )
+
+
+async def _own_upstream(settings: Settings, progress: Report | None) -> Upstream:
+    if settings.model.base_url is not None:
+        return _chat(settings)
+    local = local_model(settings)
+    try:
+        await local.start(progress)
+    except BaseException:
+        await local.aclose()
+        raise
+    return local
+
+
+def _chat(settings: Settings, more_keys: Sequence[str] = ()) -> OpenAIChat:
     from chathands.upstreams.openai_chat import OpenAIChat
 
+    model = settings.model
+    assert model.base_url is not None
     return OpenAIChat(
         model.base_url,
         name=model.name or UNNAMED,
         api_key=model.api_key.get_secret_value() if model.api_key else None,
+        more_keys=more_keys,
         temperature=REMOTE_TEMPERATURE if model.temperature is None else model.temperature,
         max_tokens=model.max_tokens or MAX_TOKENS,
         context=model.context,
@@ -111,5 +171,5 @@ def describe(settings: Settings) -> str:
         where = "本地" if here else f"本地，{size}"
         return f"{weights.name}（{where}，模式 {mode}，上下文 {model.context}）"
     host = urlsplit(model.base_url).hostname or "?"
-    name = model.name or f"{UNNAMED}，没有设置 CHATHANDS__MODEL__NAME"
+    name = settings.entry or model.name or f"{UNNAMED}，没有设置 CHATHANDS__MODEL__NAME"
     return f"{name}（{host}，模式 {mode}，上下文 {model.context}）"

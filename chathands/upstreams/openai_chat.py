@@ -6,27 +6,30 @@ The connection, deadlines and the one repetition are here; what the bytes mean i
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
-import email.utils
-import ipaddress
 import json
 import logging
 import ssl
-import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Self
 
 import httpx
 
 from chathands.emulation.outcome import ModelRequest, Piece
 from chathands.errors import (
-    ConfigError,
     UpstreamError,
     UpstreamFailed,
     UpstreamGarbage,
     UpstreamTimeout,
+)
+from chathands.upstreams.address import (
+    basic,
+    chat_url,
+    checked_key,
+    is_loopback,
+    query_values,
+    retry_after,
 )
 from chathands.upstreams.base import Usage
 from chathands.upstreams.http_faults import FAULTS, fault_of
@@ -46,8 +49,9 @@ DRAIN_SECONDS = 0.1
 """After `[DONE]`: the body's end is already under way; reading it keeps the connection usable."""
 ERROR_BODY_BYTES = 2048
 ERROR_BODY_SECONDS = 1.0
+HALF_A_KEY = 6
+"""Characters: what is shorter at the end of a cut text says nothing (`sk-ab`)."""
 
-_CHAT_PATH = "/chat/completions"
 _GATEWAY_FAULTS = frozenset({502, 503, 504})
 _TOO_MANY = 429
 
@@ -56,7 +60,8 @@ class OpenAIChat:
     """A model behind `POST {base_url}/chat/completions`.
 
     `base_url` may end in /v1, /v1/ or the whole chat path. `local`: it runs on this machine for
-    us alone. Raises ConfigError for an address or a key that can never work.
+    us alone. `more_keys` are others that a request may ask to be sent with. Raises ConfigError for
+    an address or a key that can never work.
     """
 
     def __init__(
@@ -65,6 +70,7 @@ class OpenAIChat:
         *,
         name: str,
         api_key: str | None = None,
+        more_keys: Sequence[str] = (),
         temperature: float | None = 0.1,
         max_tokens: int | None = 1024,
         context: int = 8192,
@@ -75,10 +81,11 @@ class OpenAIChat:
         self.local = local
         self.temperature = temperature
         self.max_tokens = max_tokens
-        url = _chat_url(base_url)
-        key = _checked_key(api_key)
-        self._secrets = tuple(filter(None, (key, url.password)))
-        self._authorization = f"Bearer {key}" if key else _basic(url)
+        url = chat_url(base_url)
+        self.keys = tuple(filter(None, map(checked_key, (api_key, *more_keys))))
+        # Some write a key into the address, where errors that show the whole request repeat it.
+        self._secrets = (*self.keys, *filter(None, (url.password, *query_values(url))))
+        self._basic = basic(url)
         # Out of the address: aiohttp refuses credentials there beside an Authorization header.
         self._url = url.copy_with(username=None, password=None)
         self._client: httpx.AsyncClient | None = None
@@ -93,16 +100,28 @@ class OpenAIChat:
         return str(self._url.copy_with(query=None, fragment=None))
 
     def stream(
-        self, request: ModelRequest, *, timeout: float, max_tokens: int | None = None
+        self,
+        request: ModelRequest,
+        *,
+        timeout: float,
+        max_tokens: int | None = None,
+        model: str | None = None,
+        key: str | None = None,
+        patient: bool = True,
     ) -> ChatStream:
-        """One reply, on its way once it is iterated; `max_tokens` for this request alone."""
+        """One reply, on its way once it is iterated.
+
+        `max_tokens`, `model` and `key` are for this request alone (None: the upstream's own).
+        Unless `patient`, a status that asks to come back later is an error at once: whoever asks
+        has others to ask.
+        """
         body = request_body(
             request,
-            model=self.name,
+            model=model or self.name,
             temperature=self.temperature,
             max_tokens=max_tokens or self.max_tokens,
         )
-        return ChatStream(self, body, timeout)
+        return ChatStream(self, body, timeout, key=key, patient=patient)
 
     async def aclose(self) -> None:
         self._closed = True
@@ -110,7 +129,7 @@ class OpenAIChat:
         if client is not None:
             await client.aclose()
 
-    async def send(self, body: dict[str, Any]) -> httpx.Response:
+    async def send(self, body: dict[str, Any], key: str | None = None) -> httpx.Response:
         """Post `body`; gives the response when its head has come. For ChatStream."""
         if self._closed:
             raise UpstreamFailed("this upstream has been closed", nothing_received=True)
@@ -119,13 +138,20 @@ class OpenAIChat:
             client = self._client = self._new_client()
         # A lone surrogate in what a person pasted must not break the request.
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        request = client.build_request("POST", self._url, content=content)
+        key = key or (self.keys[0] if self.keys else None)
+        authorization = f"Bearer {key}" if key else self._basic
+        headers = {"Authorization": authorization} if authorization else None
+        request = client.build_request("POST", self._url, content=content, headers=headers)
         return await client.send(request, stream=True)
 
     def redact(self, text: str) -> str:
-        """`text` without the key, which some services repeat in their error messages."""
+        """`text` without the keys, which some services repeat in their error messages."""
         for secret in self._secrets:
             text = text.replace(secret, "***")
+            for length in range(min(len(secret), len(text)) - 1, HALF_A_KEY - 1, -1):
+                if text.endswith(secret[:length]):  # where a long text was cut off
+                    text = f"{text[:-length]}***"
+                    break
         return text
 
     def _new_client(self) -> httpx.AsyncClient:
@@ -137,8 +163,6 @@ class OpenAIChat:
             "Content-Type": "application/json",
             "User-Agent": "chathands",
         }
-        if self._authorization:
-            headers["Authorization"] = self._authorization
         if self.local:
             # llama.cpp's server closes a kept connection just after a stream, without saying so.
             headers["Connection"] = "close"
@@ -152,7 +176,7 @@ class OpenAIChat:
         return HttpxAiohttpClient(
             headers=headers,
             verify=tls,
-            trust_env=not _is_loopback(self._url.host),  # a proxy cannot reach our loopback
+            trust_env=not is_loopback(self._url.host),  # a proxy cannot reach our loopback
             timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),  # the rest: the stream's deadline
             # 0: no limit. The agent's gate decides how much goes on at once, not a silent queue.
             limits=httpx.Limits(max_connections=0, keepalive_expiry=15),
@@ -162,12 +186,22 @@ class OpenAIChat:
 class ChatStream:
     """A ModelStream over one HTTP response. Iterated by one task; closed by any."""
 
-    def __init__(self, upstream: OpenAIChat, body: dict[str, Any], timeout: float) -> None:
+    def __init__(
+        self,
+        upstream: OpenAIChat,
+        body: dict[str, Any],
+        timeout: float,
+        *,
+        key: str | None = None,
+        patient: bool = True,
+    ) -> None:
         self.finish_reason: str | None = None
         self.usage: Usage | None = None
         self._upstream = upstream
         self._request = body
         self._timeout = timeout
+        self._key = key
+        self._patient = patient
         self._deadline: float | None = None
         self._scope: asyncio.Timeout | None = None
         self._response: httpx.Response | None = None
@@ -230,7 +264,7 @@ class ChatStream:
         if self._pause:
             await asyncio.sleep(self._pause)
         try:
-            response = self._response = await self._upstream.send(self._request)
+            response = self._response = await self._upstream.send(self._request, self._key)
         except FAULTS as raised:
             await self._handle(raised)
             return
@@ -290,8 +324,10 @@ class ChatStream:
                     body += chunk
                     if len(body) >= ERROR_BODY_BYTES:
                         break
-        pause = _retry_after(response.headers.get("retry-after"))
-        if status in _GATEWAY_FAULTS:
+        after = pause = retry_after(response.headers.get("retry-after"))
+        if not self._patient:
+            pause = None
+        elif status in _GATEWAY_FAULTS:
             pause = PAUSE_SECONDS if pause is None else pause
         elif status != _TOO_MANY:
             pause = None
@@ -299,7 +335,9 @@ class ChatStream:
             await self._release()
             return
         text = " ".join(body[:ERROR_BODY_BYTES].decode("utf-8", "replace").split())
-        raise self._without_key(error_for_status(status, f"{self._upstream.where}: {text}"))
+        error = error_for_status(status, f"{self._upstream.where}: {text}")
+        error.retry_after = after
+        raise self._without_key(error)
 
     def _may_repeat(self, pause: float) -> bool:
         """Whether there is a second try after `pause` seconds; books it if so."""
@@ -319,69 +357,5 @@ class ChatStream:
                 await response.aclose()
 
     def _without_key(self, error: UpstreamError) -> UpstreamError:
-        text = self._upstream.redact(str(error))
-        if text == str(error):
-            return error
-        return type(error)(
-            text,
-            sentence=error.sentence,
-            nothing_received=error.nothing_received,
-            status=error.status,
-        )
-
-
-def _chat_url(base_url: str) -> httpx.URL:
-    url = None
-    with contextlib.suppress(httpx.InvalidURL):
-        url = httpx.URL(base_url.strip())
-    if url is None or url.scheme not in ("http", "https") or not url.host:
-        raise ConfigError(
-            "the model's base_url is no http address",
-            sentence="CHATHANDS__MODEL__BASE_URL 不是完整的 http(s) 地址，请改成例如 "
-            "https://api.example.com/v1 的样子。",
-        )
-    path = url.path.rstrip("/")
-    return url.copy_with(path=path if path.endswith(_CHAT_PATH) else path + _CHAT_PATH)
-
-
-def _checked_key(key: str | None) -> str | None:
-    """The key without the blanks that copying adds.
-
-    What no header can carry would otherwise fail at the first request, with the key in the text.
-    """
-    key = (key or "").strip()
-    if any(not "!" <= character <= "~" for character in key):
-        raise ConfigError(
-            "the model's api_key has characters that no header can carry",
-            sentence="CHATHANDS__MODEL__API_KEY 里有空格、换行或非英文字符，请重新复制密钥。",
-        )
-    return key or None
-
-
-def _basic(url: httpx.URL) -> str | None:
-    """The Authorization header for a user and password written into the address."""
-    if not url.userinfo:
-        return None
-    pair = f"{url.username}:{url.password}".encode()
-    return f"Basic {base64.b64encode(pair).decode()}"
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _retry_after(value: str | None) -> float | None:
-    """Seconds from a Retry-After header (RFC 9110: seconds or a date), None if there are none."""
-    if not value:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        parsed = email.utils.parsedate_tz(value)
-        if parsed is None:
-            return None
-        seconds = email.utils.mktime_tz(parsed) - time.time()
-    return max(0.0, seconds) if seconds == seconds else None
+        error.args = (self._upstream.redact(str(error)),)
+        return error

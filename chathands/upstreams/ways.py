@@ -43,6 +43,9 @@ class Way:
     mode: Mode = "emulated"
     enforcement: Enforcement = "json_schema"
     thinking: ThinkingStyle = "none"
+    detour: str = ""
+    """The fallback upstream that has to be asked this way; what it takes says nothing about the
+    one that is usually asked."""
 
     @property
     def weaker(self) -> Way | None:
@@ -57,6 +60,14 @@ class Way:
         return f"{self.mode}（{self.enforcement}）" if self.mode == "structured" else self.mode
 
 
+class OtherWay(UpstreamError):
+    """The upstream that was asked is down, and the next one has to be asked in this `way`."""
+
+    def __init__(self, way: Way) -> None:
+        super().__init__(f"{way.detour} has to be asked in {way}", nothing_received=True)
+        self.way = way
+
+
 class Ways:
     """The way one upstream is asked, for the life of the process."""
 
@@ -68,8 +79,11 @@ class Ways:
     def after(self, error: UpstreamError, request: ModelRequest, way: Way) -> Way | None:
         """The way to ask once more after `request` was refused; None if that is no help.
 
-        Only the status counts, and only before any byte of an answer.
+        Only the status counts, and only before any byte of an answer; or another upstream that
+        steps in has to be asked in a way of its own.
         """
+        if isinstance(error, OtherWay):
+            return error.way
         carried = request.response_format is not None or request.tools is not None
         if not carried or error.status not in NOT_TAKEN or not error.nothing_received:
             return None
@@ -159,6 +173,14 @@ def measured_for(settings: Settings) -> Measured | None:
 
 def ways_of(settings: Settings) -> Ways:
     """How the configured model is asked: as the settings say, or as it was measured."""
+    ways = _ways_of(settings)
+    entry = settings.models.get(settings.entry or "")
+    if entry is not None and entry.thinking is not None:
+        ways.way = replace(ways.way, thinking=entry.thinking)
+    return ways
+
+
+def _ways_of(settings: Settings) -> Ways:
     measured = measured_for(settings)
     mode = settings.model.mode
     if measured is None:

@@ -121,7 +121,7 @@ async def test_a_file_in_the_middle_of_being_written_is_not_taken(
     """Its first half is correct TOML, and lacks the rule that closes the tool."""
     live = Live(tmp_path, OFF)
     live.write("[defaults]\n")
-    real = policy_file._read
+    real = policy_file.read_text
     reads: list[str | None] = []
 
     def read(path: Path) -> str | None:
@@ -130,7 +130,7 @@ async def test_a_file_in_the_middle_of_being_written_is_not_taken(
             live.write("[defaults]\n" + OFF)
         return reads[-1]
 
-    monkeypatch.setattr(policy_file, "_read", read)
+    monkeypatch.setattr(policy_file, "read_text", read)
     seen: list[bool] = []
     reloading = asyncio.ensure_future(live.file.reload())
     while not reloading.done():
@@ -146,7 +146,7 @@ async def test_a_file_that_never_comes_to_rest_is_not_taken(
 ):
     live = Live(tmp_path, OFF)
     texts = iter(range(1000))
-    monkeypatch.setattr(policy_file, "_read", lambda _: f"# {next(texts)}")
+    monkeypatch.setattr(policy_file, "read_text", lambda _: f"# {next(texts)}")
     assert await live.file.reload() is not None
     assert not live.enabled()
 
