@@ -57,9 +57,10 @@ def has_trail(state_dir: Path) -> bool:
 
 
 def journals(state_dir: Path) -> list[Path]:
-    """Directories of journals, by number."""
-    found = [path for path in (state_dir / "audit").glob("*") if path.is_dir()]
-    return sorted(found, key=lambda path: (not path.name.isdigit(), len(path.name), path.name))
+    """Directories of journals, by number; what else an admin put there is none."""
+    found = [path for path in (state_dir / "audit").glob("[1-9]*") if path.is_dir()]
+    numbered = [path for path in found if path.name.isdecimal() and path.name.isascii()]
+    return sorted(numbered, key=lambda path: int(path.name))
 
 
 def verify(state_dir: Path) -> list[Fault]:

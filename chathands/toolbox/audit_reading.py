@@ -87,7 +87,8 @@ def actions(state_dir: Path, wanted: Wanted) -> Iterator[Action]:
     ended: dict[tuple[str, int], Line] = {}
     for journal in journals(state_dir):
         for line in lines_of(journal, key):
-            if line.kind == "outcome" and isinstance(line.content.get("intent"), int):
+            late = wanted.since is None or line.time >= wanted.since
+            if line.kind == "outcome" and late and isinstance(line.content.get("intent"), int):
                 ended.setdefault((line.journal, line.content["intent"]), line)
     each = [lines_of(journal, key) for journal in journals(state_dir)]
     for line in heapq.merge(*each, key=lambda line: line.time):
@@ -127,11 +128,12 @@ class Follower:
         for journal in journals(self._state):
             for segment in segments(journal):
                 start = self._read.get(segment, 0)
-                if segment.stat().st_size <= start:
+                try:
+                    with segment.open("rb") as file:
+                        file.seek(start)
+                        data = file.read()
+                except FileNotFoundError:  # let go by the retention rule just now
                     continue
-                with segment.open("rb") as file:
-                    file.seek(start)
-                    data = file.read()
                 whole = data.rfind(b"\n") + 1
                 self._read[segment] = start + whole
                 each = data[:whole].split(b"\n")

@@ -302,6 +302,13 @@ class Journal:
         # Marks are written after their lines, so a mark that is further means a cut tail: going on
         # from the mark leaves the gap for everyone to see.
         head = noted if noted and noted.seq > found.seq else found
+        if head.seq > found.seq:
+            logger.error(
+                "audit: lines %d to %d of %s are gone",
+                found.seq + 1,
+                head.seq,
+                self._directory.name,
+            )
         if noted is None or inner is None or outer is None:
             for mark in self._marks:
                 mark.write(head)

@@ -229,6 +229,13 @@ async def test_marks_that_are_junk_are_said_and_made_anew(tmp_path: Path, junk: 
     assert codes(tmp_path) == []
 
 
+async def test_a_copy_an_admin_put_aside_is_no_journal(tmp_path: Path):
+    await pushed(tmp_path)
+    for name in ("1.bak", "backup", "²"):
+        shutil.copytree(tmp_path / "audit" / "1", tmp_path / "audit" / name)
+    assert codes(tmp_path) == []
+
+
 def removed(file: Path) -> None:
     file.unlink()
 
