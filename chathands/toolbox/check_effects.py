@@ -134,7 +134,7 @@ def _outermost(found: list[Evidence]) -> list[Evidence]:
 def _excuse(module: Module, first: int, last: int) -> str | None:
     for line in range(first - 1, last + 1):
         match = EXCUSE.match(module.comments.get(line, ""))
-        own_line = line >= first or module.text.split("\n")[line - 1].lstrip().startswith("#")
+        own_line = line >= first or module.lines[line - 1].lstrip().startswith(b"#")
         if match and own_line:
             return match["reason"].strip()
     return None
@@ -265,7 +265,7 @@ def _text(module: Module, node: ast.AST | None, depth: int = 0) -> str | None:
         known = str(name).rpartition(".")[2] in ("text", "dedent", "cleandoc")
         return _text(module, node.args[0], depth + 1) if known else None
     if isinstance(node, ast.Name):
-        for value in _assigned(module, node.id):
+        for value in module.made.get(node.id, ()):
             if (text := _text(module, value, depth + 1)) is not None:
                 return text
     return None
@@ -273,19 +273,5 @@ def _text(module: Module, node: ast.AST | None, depth: int = 0) -> str | None:
 
 def _origins(module: Module, node: ast.AST) -> Iterator[str]:
     """The code of what a variable was made from: `s = requests.Session()`, `with … as s`."""
-    if not isinstance(node, ast.Name):
-        return
-    made = list(_assigned(module, node.id))
-    for each in ast.walk(module.tree):
-        if isinstance(each, ast.withitem) and isinstance(each.optional_vars, ast.Name):
-            made += [each.context_expr] if each.optional_vars.id == node.id else []
-    for value in made:
+    for value in module.made.get(node.id, ()) if isinstance(node, ast.Name) else ():
         yield module.code(value, 200).partition("(")[0]  # what made it, not what it was given
-
-
-def _assigned(module: Module, name: str) -> Iterator[ast.expr]:
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Assign) and any(
-            isinstance(target, ast.Name) and target.id == name for target in node.targets
-        ):
-            yield node.value

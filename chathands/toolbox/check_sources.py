@@ -37,10 +37,23 @@ class Module:
     inside: dict[str, Inside] = field(default_factory=dict)
     defined: dict[str, list[ast.AST]] = field(default_factory=dict)
     """Name → what stands under it at the top level: functions, classes, values."""
+    everything_of: list[Path] = field(default_factory=list)
+    """Modules of the tools directory that are imported with `*`."""
+    lines: list[bytes] = field(default_factory=list)
+    """Encoded, as the tree counts columns in bytes."""
+    made: dict[str, list[ast.expr]] = field(default_factory=dict)
+    """Variable, wherever it is → what it is made from, in assignments and `with … as`."""
 
     def code(self, node: ast.AST, most: int = 60) -> str:
         """What stands there, on one line and cut."""
-        text = " ".join((ast.get_source_segment(self.text, node) or ast.unparse(node)).split())
+        first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", None) or 0
+        lines = self.lines[first - 1 : last]
+        if not lines:
+            return ""
+        start, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", None)
+        lines[-1] = lines[-1][:end]
+        lines[0] = lines[0][start:]
+        text = " ".join(b" ".join(lines).decode("utf-8", "replace").split())
         return text if len(text) <= most else f"{text[: most - 1]}…"
 
     def dotted(self, node: ast.AST) -> str | None:
@@ -104,6 +117,14 @@ class Sources:
             target = Inside(base.path, node.attr)
         else:
             return None
+        if target is not None:
+            return self._handed_on(target)
+        if isinstance(node, ast.Name):
+            wanted = (Inside(path, node.id) for path in module.everything_of)
+            return next(filter(None, map(self._handed_on, wanted)), None)
+        return None
+
+    def _handed_on(self, target: Inside | None) -> tuple[Module, list[ast.AST], str] | None:
         for _ in range(8):  # a name may be handed on by an __init__
             if target is None or target.name is None:
                 return None
@@ -128,7 +149,10 @@ class Sources:
         except (OSError, SyntaxError, ValueError, RecursionError, tokenize.TokenError):
             return None
         module = Module(path, text, tree, comments)
+        module.lines = [line.encode() for line in text.split("\n")]
         for node in ast.walk(tree):
+            for name, value in _made_in(node):
+                module.made.setdefault(name, []).append(value)
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     name = alias.asname or alias.name.partition(".")[0]
@@ -151,8 +175,10 @@ class Sources:
                 base = base.parent
             if node.module:
                 base = base.joinpath(*node.module.split("."))
-            own = _module_at(base / alias.name)
-            if own is not None:
+            own = _module_at(base / alias.name) if alias.name != "*" else None
+            if alias.name == "*":
+                module.everything_of += [found] if (found := _module_at(base)) is not None else []
+            elif own is not None:
                 module.inside[name] = Inside(own, None)
             elif (there := _module_at(base)) is not None:
                 module.inside[name] = Inside(there, alias.name)
@@ -171,6 +197,18 @@ def _module_at(base: Path) -> Path | None:
         if path.is_file():
             return path.resolve()
     return None
+
+
+def _made_in(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                yield target.id, node.value
+    elif isinstance(node, ast.AnnAssign | ast.NamedExpr):
+        if isinstance(node.target, ast.Name) and node.value is not None:
+            yield node.target.id, node.value
+    elif isinstance(node, ast.withitem) and isinstance(node.optional_vars, ast.Name):
+        yield node.optional_vars.id, node.context_expr
 
 
 def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:

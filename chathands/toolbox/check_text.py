@@ -38,6 +38,16 @@ _TICKED = re.compile(r"`([A-Za-z_]\w*)`", re.A)
 _BESIDE = re.compile(
     r"参数[ “「'\"]*([a-z]\w*)|(?<![\w.])([a-z]\w+)[”」'\"]* *(?:这个|那个)?参数", re.A
 )
+_FILLED_IN = re.compile(
+    r"(?:^|[，。；：（(,;:])[ \t]*([a-z]\w+) ?"
+    r"(?=[写填传](?![入出回给成写法的完好了在到进])|[不没](?:要)?[写填传]|留空|必填|选填)",
+    re.A | re.M,
+)
+"""`days 写大一些`, `unit 不填`: a word that is told how to be filled in."""
+_ARGUMENTS = re.compile(r"^[ \t]*(?:Args|Arguments|Parameters|Params|参数)[:：]?[ \t]*$", re.M)
+_ARGUMENT = re.compile(r"^[ \t]+\*{0,2}([A-Za-z_]\w*)[ \t]*(?:\([^)\n]*\))?[ \t]*[:：]", re.A)
+_PARAM = re.compile(r"^[ \t]*:param (?:[\w.\[\]| ]+ )?([A-Za-z_]\w*):", re.M | re.A)
+"""Docstrings in the styles of Google and Sphinx."""
 _CAMEL = re.compile(r"(?<![\w./\\:@$-])[a-z]+(?:[A-Z][a-z0-9]+)+(?![\w/\\:@(-]|\.\w)", re.A)
 _QUOTED = re.compile(r"[“「『《\"'‘](?:[^”」』》\"'’\n]{1,80})[”」』》\"'’]")
 _GIVES_A_VALUE = re.compile(r"(?:[写填为是成=:：、/]|如|或|和|例如|比如|返回|输出|值) *$")
@@ -49,9 +59,10 @@ _KNOWN = frozenset((
     "glob", "cron", "iso", "date", "datetime", "time", "string", "int", "integer", "float",
     "number", "bool", "boolean", "list", "array", "object", "dict", "str", "any", "get",
     "post", "put", "patch", "delete", "head", "api", "id", "ids", "ok", "error", "python",
-    "bash", "shell", "key", "value",
+    "bash", "shell", "key", "value", "word", "excel", "wps", "ppt", "outlook", "java",
+    "docker", "mysql", "redis", "git", "linux", "windows", "latex",
 ))  # fmt: skip
-"""Words in backticks that are no names of parameters."""
+"""Words in backticks, or told how to be written, that are no names of parameters."""
 
 
 def words_in(text: str) -> float:
@@ -137,12 +148,32 @@ def unknown_names(
     for found in _BESIDE.finditer(bare):
         word = found[1] or found[2]
         look(word, sure=len(word) > 1)
+    for found in _FILLED_IN.finditer(bare):
+        look(found[1], sure=True)
+    for word in _documented(text):
+        look(word, sure=True)
     for found in _CAMEL.finditer(bare):
         look(found[0], sure=False)
     for word in sorted(gone):
         if re.search(rf"(?<![\w./-]){re.escape(word)}(?![\w/-])", bare, re.A):
             look(word, sure=False)
     yield from said.items()
+
+
+def _documented(text: str) -> Iterator[str]:
+    """The parameters that a docstring lists."""
+    yield from (found[1] for found in _PARAM.finditer(text))
+    for header in _ARGUMENTS.finditer(text):
+        depth: int | None = None
+        for line in text[header.end() :].split("\n")[1:]:
+            if not line.strip():
+                continue
+            indent = len(line) - len(line.lstrip())
+            depth = indent if depth is None else depth
+            if indent == 0 or indent < depth:
+                break
+            if indent == depth and (found := _ARGUMENT.match(line)):
+                yield found[1]
 
 
 def names_in(schema: Mapping[str, Any]) -> set[str]:

@@ -288,8 +288,29 @@ def _check_examples(made: Tool, fail: Callable[[str], ToolLoadError]) -> None:
     for example in made.examples:
         checked = schema.check(example.arguments)
         if checked.problems or checked.repairs:
-            why = checked.problems[0].sentence("zh") if checked.problems else checked.repairs[0]
+            why = (
+                checked.problems[0].sentence("zh")
+                if checked.problems
+                else _repaired(checked.repairs[0])
+            )
             raise fail(f"示例「{example.request}」的参数不对：{why}")
+
+
+_REPAIRED = {
+    "coerced": "参数 {} 的类型不对",
+    "enum": "参数 {} 不是可选值之一",
+    "renamed": "没有参数 {}",
+    "dropped": "没有参数 {}",
+    "nested": "参数 {} 多套或少套了一层",
+}
+
+
+def _repaired(tag: str) -> str:
+    """What an example has that is put right in a model's call, as a clause."""
+    kind, _, path = tag.partition(":")
+    path, _, meant = path.partition(">")
+    hint = f"，是不是 {meant}" if meant else ""
+    return _REPAIRED.get(kind, "参数 {} 不合格").format(path) + hint
 
 
 def _shown(value: Any) -> str:

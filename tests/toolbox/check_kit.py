@@ -210,6 +210,35 @@ GOOD = {
                 server.sendmail("a@b.c", [to], body)
             return "发了"
         ''',
+    "documented_arguments": '''
+        @tool(side_effect="none")
+        def split_bill(
+            amount: Annotated[float, Field(description="一共多少钱")],
+            people: Annotated[int, Field(ge=1, description="几个人分，people 不写就是 2")] = 2,
+        ) -> str:
+            """把一笔饭钱平均分给几个人，零头算给最后一个。
+
+            Args:
+                amount (float): 一共多少钱
+                people: 几个人；
+                    例如: 三个人写 3
+
+            Returns:
+                每个人: 该付多少
+            """
+            return str(amount / people)
+        ''',
+    "software_in_words": '''
+        @tool(side_effect="none")
+        def howto(
+            topic: Annotated[str, Field(description="想学的功能，如 vlookup 或透视表")],
+        ) -> str:
+            """查办公软件的用法，word 写文档、excel 填表、powerpoint 都有，markdown 写法也有。
+
+            python 写的脚本、docker 填写的配置不在里面；mysql 默认的端口也不在。
+            """
+            return topic
+        ''',
     "brands": '''
         @tool(side_effect="none")
         def phone_price(

@@ -137,6 +137,31 @@ BAD = {
         "name",
         "参数叫 file_path",
     ),
+    "tells_how_to_fill_in_what_is_not_there": (
+        '''
+        @tool(side_effect="none")
+        def stock_of(sku: Annotated[str, Field(description="货号")]) -> str:
+            """查一件货品在仓库里还有多少，days 写大一些看得更久。"""  # HERE
+            return sku
+        ''',
+        "name",
+        "days",
+    ),
+    "lists_an_argument_that_is_not_there": (
+        '''
+        @tool(side_effect="none")
+        def stock_of(sku: Annotated[str, Field(description="货号")]) -> str:
+            """查一件货品在各个仓库里还有多少。
+
+            Args:
+                sku: 货号
+                city (str): 哪个城市  HERE
+            """
+            return sku
+        ''',
+        "name",
+        "city",
+    ),
     "when_to_use_names_what_is_not_there": (
         '''
         @tool(side_effect="none",
@@ -392,8 +417,27 @@ async def ask(http, text):
     assert "_announce → Desk → ask" in finding.sentence
 
 
+def test_an_effect_is_found_in_a_helper_beside_that_is_imported_whole(tmp_path):
+    probe = (
+        PLAIN
+        + '''
+from ._wire import *
+
+@tool(side_effect="none")
+def announce(text: Annotated[str, Field(description="要说的话")]) -> str:
+    """把一句话登到公司主页的公告栏上。"""
+    put_up(text)
+    return "登了"
+'''
+    )
+    wire = "import requests\n\ndef put_up(text):\n    requests.post('http://x', data=text)\n"
+    found = checked(tmp_path, {"news.py": probe, "_wire.py": wire})
+    (finding,) = [each for each in found.findings if each.code == "effect"]
+    assert "_wire.py:4" in finding.sentence
+
+
 def test_two_files_with_one_name_are_a_clash(tmp_path):
-    one = GOOD["stock"] if "stock" in GOOD else GOOD["columns_in_the_code"]
+    one = GOOD["columns_in_the_code"]
     found = checked(tmp_path, {"a.py": one, "b.py": one})
     (clash,) = [each for each in found.findings if each.code == "clash"]
     assert clash.file == "b.py"
