@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from chathands.toolbox.audit_check import KEY_FILE, journals
-from chathands.toolbox.journal_lines import authentic, raw_lines, read_line, segments
+from chathands.toolbox.journal_lines import raw_lines, read_line, segments, untouched
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,4 +175,4 @@ def _line(journal: Path, raw: bytes, key: bytes) -> Line | None:
     content = read_line(raw)
     if content is None:
         return None
-    return Line(journal.name, content, bool(key) and authentic(key, content))
+    return Line(journal.name, content, bool(key) and untouched(key, content, raw))

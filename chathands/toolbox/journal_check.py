@@ -16,10 +16,10 @@ from chathands.toolbox.journal import LOSSES
 from chathands.toolbox.journal_lines import (
     GENESIS,
     Head,
-    authentic,
     raw_lines,
     read_line,
     segments,
+    untouched,
 )
 from chathands.toolbox.journal_marks import marks_of
 
@@ -141,7 +141,7 @@ def _read(directory: Path, key: bytes, wanted: set[int]) -> _Found:
                 found.unreadable.append(where)
                 bad, run = bad + 1, None
                 continue
-            if not authentic(key, line):
+            if not raw.endswith(b"\n") or not untouched(key, line, raw):
                 found.edited.append(f"{where}，自称第 {line['seq']} 行")
                 bad, run = bad + 1, None
                 continue

@@ -91,11 +91,12 @@ def doubled(files: list[Path]) -> None:
         (doubled, "twice", "行，"),
         (lambda files: shutil.copy(files[1], files[-1].with_name("9.jsonl")), "twice", "到"),
         (lambda files: files[1].write_bytes(b""), "missing", "之前"),
+        (lambda files: files[1].write_bytes(files[1].read_bytes()[:-1]), "edited", "自称"),
         (lambda files: files[1].write_bytes(b"\xff\xfe\0 \n"), "unreadable", "不是审计记录"),
     ],
     ids=[
         "first segment", "a segment", "last segment", "all but one", "swapped", "line twice",
-        "segment twice", "emptied", "garbage",
+        "segment twice", "emptied", "line end", "garbage",
     ],
 )  # fmt: skip
 async def test_whole_segments_and_lines_put_elsewhere_show_once_and_stay(
@@ -273,6 +274,34 @@ async def test_a_line_that_claims_a_huge_number_does_not_lead_the_chain_astray(t
         file.write(json.dumps(forged) + "\n")
     await pushed_anyway(tmp_path)
     assert codes(tmp_path) == ["edited"]
+
+
+@pytest.mark.parametrize(
+    "do",
+    [
+        lambda raw: raw.replace(b'"user": ', b'"user": "10001", "user": '),
+        lambda raw: raw.replace(b'{"approved"', b'{ "approved"'),
+        lambda raw: raw.replace(b'"R1"', b'"\\u00521"'),
+    ],
+    ids=["key twice", "space", "escape"],
+)
+async def test_a_line_that_reads_the_same_but_is_written_otherwise_is_edited(
+    tmp_path: Path, do: Callable[[bytes], bytes]
+):
+    first, *_ = await pushed(tmp_path)
+    rows = first.read_bytes().splitlines(keepends=True)
+    rows[1] = do(rows[1])
+    assert rows[1] != first.read_bytes().splitlines(keepends=True)[1]
+    first.write_bytes(b"".join(rows))
+    assert codes(tmp_path) == ["edited"]
+
+
+async def test_whatever_a_model_writes_reads_back_as_it_was_sealed(tmp_path: Path):
+    audit = opened(tmp_path)
+    odd = {"a": "\ud83d" + "\ude00", "\udfff": "\ud800", "b": [1e300, -0.0, 1 << 80, float("nan")]}
+    await audit.intent(MEMBER, "\x00\u2028\r\n", "send", odd, target="\x85")
+    audit.close()
+    assert verify(tmp_path) == []
 
 
 async def test_hostile_lines_do_not_stop_verify_or_the_next_start(tmp_path: Path):
