@@ -91,7 +91,7 @@ def register(app: typer.Typer) -> None:
         from chathands.cli.tools_call import read_arguments, run
 
         given = read_arguments(arguments or (), as_json)
-        sys.exit(asyncio.run(run(load_settings(), name, given, role=role, yes=yes, out=out)))
+        sys.exit(run(load_settings(), name, given, role=role, yes=yes, out=out))
 
     @group.command("report")
     def report(

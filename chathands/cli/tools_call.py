@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from chathands.cli.loop import LoopThread
 from chathands.conversation import Status, ToolCall, ToolSpec
 from chathands.errors import ToolLoadError
 from chathands.settings import Settings
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from chathands.toolbox import Batch, PendingCall, RunScope
     from chathands.toolbox.context import CallerRole
 
-FAILED, WRONG, NOT_RUN, UNKNOWN = 1, 2, 3, 4
+FAILED, WRONG, NOT_RUN, UNKNOWN, INTERRUPTED = 1, 2, 3, 4, 130
 """Exit codes besides 0; 2 is also what the shell's own mistakes end in."""
 
 MCP_SECONDS = 15.0
@@ -59,7 +61,7 @@ class _Typed(list[str]):
     """Values as they were typed, whose type the schema says."""
 
 
-async def run(
+def run(
     settings: Settings,
     name: str,
     given: Mapping[str, Any],
@@ -75,43 +77,53 @@ async def run(
         typer.echo(error.sentence, err=True)
 
     settings = settings.model_copy(update={"watch_tools": False})
-    async with build_toolbox(settings, owner="terminal", on_load_error=not_loaded) as toolbox:
-        if name not in toolbox.registry.current.specs and toolbox.policy.rules.mcp:
-            await toolbox.foreign.settled(MCP_SECONDS)
-        spec = toolbox.registry.current.specs.get(name)
-        arguments = dict(given) if spec is None else _fitted(spec, given)
-        return await _called(toolbox, ToolCall("c_1", name, arguments), role, yes=yes, out=out)
+    # In a thread, so that Ctrl-C ends the question to a person as well as the call.
+    with LoopThread() as loop:
+        building = build_toolbox(settings, owner="terminal", on_load_error=not_loaded)
+        toolbox = loop.run(building.__aenter__())
+        try:
+            return _called(loop, toolbox, name, given, role, yes=yes, out=out)
+        except KeyboardInterrupt:
+            typer.echo("已中断。已经开始的操作可能做了一部分，请核对。", err=True)
+            return INTERRUPTED
+        finally:
+            loop.run(building.__aexit__(None, None, None))
 
 
-async def _called(
-    toolbox: Toolbox, call: ToolCall, role: CallerRole, *, yes: bool, out: Path
+def _called(
+    loop: LoopThread,
+    toolbox: Toolbox,
+    name: str,
+    given: Mapping[str, Any],
+    role: CallerRole,
+    *,
+    yes: bool,
+    out: Path,
 ) -> int:
-    import asyncio
-
     from chathands.agent.events import new_run_id
     from chathands.agent.tickets import by_terminal
     from chathands.toolbox import Caller, RunScope
 
-    caller = Caller("terminal", None, role, "我", platform="terminal")
-    clock = asyncio.get_running_loop().time
-    tool = toolbox.registry.current.tools.get(call.name)
-    spec = toolbox.registry.current.specs.get(call.name)
+    if name not in toolbox.registry.current.specs and toolbox.policy.rules.mcp:
+        loop.run(toolbox.foreign.settled(MCP_SECONDS))
+    generation = toolbox.registry.current
+    spec, tool = generation.specs.get(name), generation.tools.get(name)
+    call = ToolCall("c_1", name, dict(given) if spec is None else _fitted(spec, given))
     seconds = toolbox.policy.timeout(spec, tool.timeout) if spec and tool else 1.0
+    caller = Caller("terminal", None, role, "我", platform="terminal")
 
-    def scope() -> RunScope:
-        end = clock() + seconds + 1
-        return RunScope(new_run_id(), caller, toolbox.registry.current, lambda: end - clock())
+    def attempt(granted: frozenset[str], by: str) -> tuple[RunScope, Batch]:
+        end = time.monotonic() + seconds + 1
+        scope = RunScope(new_run_id(), caller, generation, lambda: end - time.monotonic())
+        running = toolbox.executor.run_batch([call], scope, granted=granted, granted_by=by)
+        return scope, loop.run(running)
 
-    scoped = scope()
-    batch = await toolbox.executor.run_batch([call], scoped)
+    scope, batch = attempt(frozenset(), "")
     if (pending := batch.pending) is not None:
-        if not await asyncio.to_thread(_approved, pending, yes=yes):
+        if not _approved(pending, yes=yes):
             return NOT_RUN
-        scoped = scope()
-        batch = await toolbox.executor.run_batch(
-            [call], scoped, granted=frozenset({pending.call_hash}), granted_by=by_terminal()
-        )
-    return _told(scoped, batch, out)
+        scope, batch = attempt(frozenset({pending.call_hash}), by_terminal())
+    return _told(scope, batch, out)
 
 
 def _approved(pending: PendingCall, *, yes: bool) -> bool:

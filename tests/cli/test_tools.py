@@ -245,6 +245,14 @@ def test_a_person_at_the_terminal_is_asked(here, monkeypatch):
     assert gone.exit_code == 3
     yes = run(here, "tools", "call", "order", "to=甲", "text=十箱", input="确认\n")
     assert yes.exit_code == 0, yes.output
+    (here / "state" / "orders.txt").unlink()
+
+    def interrupted(_prompt: str) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("builtins.input", interrupted)
+    broken = run(here, "tools", "call", "order", "to=乙", "text=十箱")
+    assert (broken.exit_code, (here / "state" / "orders.txt").exists()) == (130, False)
 
 
 def test_the_policy_holds_for_whoever_it_is_called_as(here):
@@ -302,6 +310,7 @@ async def test_the_report_shows_what_models_really_sent(tmp_path):
         "胶带在上海仓还有 3 件。",
         block("stock_of", sku="没有", area="上海仓"),
         block("stock_of", sku="没有", days=f"{secret} 天"),
+        block("stock_of", sku="没有", since="上个月"),
         block("stock_of", sku="没有"),
         "没有这件货品，请换个名字。",
     ]
@@ -319,8 +328,9 @@ async def test_the_report_shows_what_models_really_sent(tmp_path):
     assert "没有这件货品" in page
     assert secret not in page
     use = page.split("stock_of  模型写了 ")[1]
-    assert use.startswith("5 次调用")
-    assert "参数不合格 3 次（60%），改好后才能用 1 次（20%）" in use
+    assert use.startswith("6 次调用")
+    assert "参数不合格 4 次（67%），改好后才能用 1 次（17%）" in use
+    assert "×1  “上个月”  参数 since 不是合法的日期" in use
     assert "执行 2 次，失败 1 次（50%）" in use
     other = await run_beside(tmp_path, "tools", "report", "order")
     assert "还没有模型用过" in other.stdout

@@ -16,6 +16,7 @@ from chathands.settings import Settings, load_settings
 
 STOCK = '''
 from typing import Annotated, Literal
+from datetime import date
 from pydantic import BaseModel, Field
 from chathands import File, ToolContext, tool
 from chathands.errors import ToolFailed
@@ -34,6 +35,7 @@ def stock_of(
     days: Annotated[int, Field(ge=1, le=30, description="看最近几天的")] = 1,
     exact: Annotated[bool, Field(description="名字要一字不差")] = False,
     sizes: Annotated[list[int], Field(description="只看这些尺寸")] = [],
+    since: Annotated[date | None, Field(description="从哪天起，如 2025-09-01")] = None,
     period: Annotated[Period | None, Field(description="从哪天起的几天")] = None,
 ) -> str:
     """查一件货品在仓库里还剩多少存货。"""
