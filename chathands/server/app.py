@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -21,8 +20,10 @@ from chathands.server.auth import Auth
 from chathands.server.chat_api import ChatApi
 from chathands.server.errors import ApiError, error_response
 from chathands.server.gateway import CLIENT_CLOSED, REQUEST_SECONDS, Gateway
+from chathands.server.models_api import ModelsApi, WatchApi
 from chathands.settings import ApiToken
 from chathands.upstreams.base import Upstream
+from chathands.upstreams.router import Router
 from chathands.upstreams.ways import Ways
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 def create_app(
-    upstream: Upstream | None,
+    upstream: Upstream | Router | None,
     *,
     tokens: Mapping[str, ApiToken] | None = None,
     seconds: float = REQUEST_SECONDS,
@@ -40,7 +41,8 @@ def create_app(
     auth: Auth | None = None,
     tools: ToolsApi | None = None,
 ) -> FastAPI:
-    """The gateway over one upstream, asked in one of its `ways` (None: emulated), and the tool API.
+    """The gateway over several upstreams, or one, asked in one of its `ways` (None: emulated), and
+    the tool API.
 
     Without `upstream` the gateway answers that there is no model; without `tools` there is no tool
     API. Without `tokens` (or an `auth` made of them, which `tools` then shares) any key is
@@ -55,27 +57,11 @@ def create_app(
         tools.add_to(app)
         ApprovalsApi(tools.desk, door).add_to(app)
 
-    @app.get("/health")
-    async def health() -> dict[str, str]:
-        return {"status": "ok"}
-
-    _add_gateway(app, Gateway(door, upstream, seconds=seconds, ways=ways))
+    router = upstream if isinstance(upstream, Router | None) else Router.only(upstream, ways)
+    gateway = Gateway(door, router, seconds=seconds)
+    for api in (ModelsApi(gateway), WatchApi(gateway, door), ChatApi(gateway)):
+        api.add_to(app)
     return app
-
-
-def _add_gateway(app: FastAPI, gateway: Gateway) -> None:
-    started = int(time.time())
-
-    @app.get("/v1/models")
-    async def models(request: Request) -> dict[str, object]:
-        client = gateway.enter(request, counts=False)
-        listed = [
-            {"id": name, "object": "model", "created": started, "owned_by": "chathands"}
-            for name in gateway.models(client)
-        ]
-        return {"object": "list", "data": listed}
-
-    ChatApi(gateway).add_to(app)
 
 
 def _answer_errors(app: FastAPI) -> None:

@@ -84,12 +84,13 @@ class Auth:
         if self._anyone is not None:
             _no_web_page(request)
             return self._anyone
-        given = _digest(_bearer(request))
+        given = _digest(_given(request))
         # Every token is compared, and hashes are, so that the time tells nothing.
         found = [client for known, client in self._clients if hmac.compare_digest(given, known)]
         if not found:
             raise ApiError(
-                401, "unauthorized", "unknown token; send it as Authorization: Bearer TOKEN",
+                401, "unauthorized",
+                "unknown token; send it as Authorization: Bearer TOKEN, or as x-api-key",
                 headers={"www-authenticate": "Bearer"},
             )  # fmt: skip
         return found[0]
@@ -111,10 +112,13 @@ def _digest(token: bytes) -> bytes:
     return hashlib.sha256(token).digest()
 
 
-def _bearer(request: Request) -> bytes:
+def _given(request: Request) -> bytes:
     """The bytes of the token; empty, which no token is, when there is none or more than one."""
     given = request.headers.getlist("authorization")
-    if len(given) != 1:
+    if not given:
+        own = request.headers.getlist("x-api-key")  # where Anthropic's clients put it
+        return own[0].strip().encode("latin-1") if len(own) == 1 else b""
+    if len(given) > 1:
         return b""
     scheme, _, token = given[0].strip().partition(" ")
     return token.strip().encode("latin-1") if scheme.lower() == "bearer" else b""

@@ -1,8 +1,8 @@
-"""Errors of the HTTP faces: one value, two shapes. The tool API's is
+"""Errors of the HTTP faces: one value, three shapes. The tool API's is
 
     {"error": {"code": "invalid_arguments", "message": "…", …}, …}
 
-and below /v1 it is the shape that OpenAI's clients read.
+and below /v1 it is the shape that OpenAI's clients read, or Anthropic's.
 """
 
 from __future__ import annotations
@@ -22,6 +22,15 @@ _OPENAI_TYPES: Mapping[int, str] = {
     401: "authentication_error",
     403: "permission_error",
     429: "rate_limit_error",
+}
+
+_ANTHROPIC_TYPES: Mapping[int, str] = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
 }
 
 HEADERS: Mapping[str, str] = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
@@ -80,10 +89,25 @@ def in_gateway(request: Request) -> bool:
     return path == GATEWAY_PATH or path.startswith(f"{GATEWAY_PATH}/")
 
 
+def speaks_anthropic(request: Request) -> bool:
+    """Whether the client is one of Anthropic's protocol, whose SDKs send their version always."""
+    path = request.url.path
+    return (
+        path == "/v1/messages"
+        or path.startswith("/v1/messages/")
+        or (path.startswith("/v1/models") and "anthropic-version" in request.headers)
+    )
+
+
 def error_response(request: Request, error: ApiError) -> Response:
     """In the shape of the face that was asked."""
     body = error.body
-    if in_gateway(request):
+    if speaks_anthropic(request):
+        kind = _ANTHROPIC_TYPES.get(error.status)
+        kind = kind or ("invalid_request_error" if error.status < 500 else "api_error")
+        body = {"type": "error", "error": {"type": kind, "message": error.message}}
+    elif in_gateway(request):
         kind = _OPENAI_TYPES.get(error.status, "invalid_request_error")
-        body = error_body(error.message, kind if error.status < 500 else "server_error")
+        kind = kind if error.status < 500 else "server_error"
+        body = error_body(error.message, kind, code=error.code)
     return json_response(body, error.status, error.headers)

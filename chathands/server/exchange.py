@@ -7,7 +7,8 @@ come (`events()`), or the whole reply at once (`complete()`).
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -35,6 +36,7 @@ from chathands.errors import (
     UpstreamTimeout,
 )
 from chathands.limits import CONTRACT_SHARE
+from chathands.server.metrics import Measured
 from chathands.upstreams.base import ModelStream, Upstream, Usage
 from chathands.upstreams.ways import Way, Ways
 
@@ -138,12 +140,18 @@ class Exchange:
         self._started = time.monotonic()
         self._usage: Usage | None = None
         self._finish_reason: str | None = None
+        self._meter = upstream.meter() if isinstance(upstream, Measured) else None
 
     async def complete(self) -> End:
         """The whole reply, of which nothing leaves before: every fault may be corrected.
 
         Raises Failure.
         """
+        with self._counted() as ends:
+            ends.append(await self._complete())
+            return ends[0]
+
+    async def _complete(self) -> End:
         turn = self._turn("finish")
         while True:
             try:
@@ -155,6 +163,7 @@ class Exchange:
             outcome = turn.finish(self._finish_reason, may_retry=self._may_retry())
             if not isinstance(outcome, Retry):
                 break
+            self._retried(outcome)
         text, calls = self._settled(outcome)
         if self.ask.single:
             calls = calls[:1]
@@ -164,27 +173,60 @@ class Exchange:
         """What may leave as soon as it may; `End` comes last. Raises Failure, at any point."""
         turn = self._turn("stream")
         calls: list[ToolCall] = []
-        while True:
-            try:
-                async for event in self._replies(turn):
+        with self._counted() as ends:
+            while True:
+                try:
+                    async for event in self._replies(turn):
+                        if self._leaves(event, calls):
+                            yield event
+                except UpstreamError as error:
+                    turn = self._weaker(error, turn)
+                    continue
+                outcome = turn.finish(self._finish_reason, may_retry=self._may_retry())
+                for event in turn.tail:
                     if self._leaves(event, calls):
                         yield event
-            except UpstreamError as error:
-                turn = self._weaker(error, turn)
-                continue
-            outcome = turn.finish(self._finish_reason, may_retry=self._may_retry())
-            for event in turn.tail:
-                if self._leaves(event, calls):
-                    yield event
-            if not isinstance(outcome, Retry):
-                break
-        text, _ = self._settled(outcome)
-        if text and isinstance(outcome, GiveUp) and not turn.sent:
-            yield TextDelta(text)
-        yield self._end(text, tuple(calls))
+                if not isinstance(outcome, Retry):
+                    break
+                self._retried(outcome)
+            text, _ = self._settled(outcome)
+            if text and isinstance(outcome, GiveUp) and not turn.sent:
+                yield TextDelta(text)
+            ends.append(self._end(text, tuple(calls)))
+            yield ends[0]
+
+    @contextmanager
+    def _counted(self) -> Iterator[list[End]]:
+        """Counts the request by how it ends; whoever is inside appends its end."""
+        meter, ends = self._meter, list[End]()
+        if meter is None:
+            yield ends
+            return
+        meter.began()
+        outcome = "cancelled"
+        try:
+            yield ends
+        except Failure as failure:
+            outcome = failure.kind
+            raise
+        except Exception:
+            outcome = "error"
+            raise
+        finally:
+            for end in ends:
+                outcome = "calls" if end.calls else "answer"
+                for call in end.calls:
+                    meter.called(call.confidence)
+            meter.ended(outcome)
+
+    def _retried(self, outcome: Retry) -> None:
+        if self._meter is not None:
+            self._meter.retried(outcome.reason)
 
     def _leaves(self, event: Event, calls: list[ToolCall]) -> bool:
         """Whether the event leaves; a call that does is added to `calls`."""
+        if self._meter is not None:
+            self._meter.leaves()
         if isinstance(event, CallReady):
             if self.ask.single and calls:
                 return False

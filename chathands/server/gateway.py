@@ -11,7 +11,9 @@ from starlette.responses import Response, StreamingResponse
 
 from chathands.server.auth import Auth, Client
 from chathands.server.errors import ApiError
+from chathands.server.metrics import Measured, Metrics
 from chathands.upstreams.base import Upstream
+from chathands.upstreams.router import Router
 from chathands.upstreams.ways import Ways
 
 BODY_CAP = 8 * 1024 * 1024
@@ -34,21 +36,18 @@ class Served(NamedTuple):
 
 
 class Gateway:
-    """Models behind one door. Without an upstream it answers that there is no model."""
+    """Models behind one door. Without a router it answers that there is no model."""
 
     def __init__(
-        self,
-        door: Auth,
-        upstream: Upstream | None,
-        *,
-        seconds: float = REQUEST_SECONDS,
-        ways: Ways | None = None,
+        self, door: Auth, router: Router | None, *, seconds: float = REQUEST_SECONDS
     ) -> None:
         self.seconds = seconds
         """For one request together, corrections included."""
+        self.router = router
+        self.metrics = Metrics()
         self._door = door
-        self._upstream = upstream
-        self._ways = ways or Ways()
+        if router is not None:
+            router.watch = self.metrics
 
     def enter(self, request: Request, *, counts: bool = True) -> Client:
         """Who asks; with `counts` it is one more request of its rate.
@@ -56,25 +55,27 @@ class Gateway:
         Raises ApiError: no such token, too often, or there is no model at all.
         """
         client = self._door.client(request)
-        if self._upstream is None:
+        if self.router is None:
             raise ApiError(503, "no_model", "no model is configured; only the tool API is served")
         if counts:
             self._door.count(client)
         return client
 
     def served(self, client: Client, model: str) -> Served:
-        """What answers for this name. Raises ApiError: this token is not for it."""
-        return Served(self._known(client), self._ways)
+        """What answers for this name. Raises ApiError: no such model, or not for this token."""
+        assert self.router is not None  # `enter` has seen to it
+        route = self.router.route(model)
+        # A token for some models does not learn which others there are.
+        if client.models and (route is None or route.name not in client.models):
+            raise ApiError(403, "forbidden", "this token is not for this model")
+        if route is None:
+            raise ApiError(404, "model_not_found", "there is no such model; see GET /v1/models")
+        return Served(Measured(route, self.metrics), route.ways)
 
     def models(self, client: Client) -> list[str]:
-        """The names that this client may use. Raises ApiError."""
-        return [self._known(client).name]
-
-    def _known(self, client: Client) -> Upstream:
-        assert self._upstream is not None  # `enter` has seen to it
-        if client.models and self._upstream.name not in client.models:
-            raise ApiError(403, "forbidden", "this token is not for this model")
-        return self._upstream
+        """The names that this client may use, of those that are listed."""
+        assert self.router is not None
+        return [name for name in self.router.names if not client.models or name in client.models]
 
 
 def event_stream(lines: AsyncIterator[str], headers: dict[str, str] | None = None) -> Response:

@@ -33,12 +33,20 @@ class ModelStream(Protocol):
 
 
 class Upstream(Protocol):
-    name: str
-    """Model name as shown to people."""
-    context: int
-    """Tokens."""
-    local: bool
-    """Runs on this machine: longer deadline, one run at a time."""
+    @property
+    def name(self) -> str:
+        """Model name as shown to people."""
+        ...
+
+    @property
+    def context(self) -> int:
+        """Tokens."""
+        ...
+
+    @property
+    def local(self) -> bool:
+        """Runs on this machine: longer deadline, one run at a time."""
+        ...
 
     def stream(self, request: ModelRequest, *, timeout: float) -> ModelStream:
         """Send `request`; the whole reply has `timeout` seconds."""

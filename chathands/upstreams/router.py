@@ -118,6 +118,11 @@ class Router:
         return tuple(dict.fromkeys((*own, *(name for name in self._members if name != ANY))))
 
     @property
+    def has_own(self) -> bool:
+        """Whether there is an upstream that is no entry."""
+        return self._own is not None
+
+    @property
     def members(self) -> Mapping[str, Member]:
         return self._members
 
