@@ -70,7 +70,7 @@ COUNTED = {
 def test_prose_code_and_data_are_estimated_within_15_percent(kind):
     text, counted = COUNTED[kind]
     assert estimate_tokens(text) == pytest.approx(counted, rel=0.15)
-    assert rough_tokens(text) == pytest.approx(counted, rel=0.35)
+    assert rough_tokens(text) == pytest.approx(counted, rel=0.4)
 
 
 def test_a_long_text_is_estimated_from_samples_of_all_of_it():
