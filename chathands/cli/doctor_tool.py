@@ -90,6 +90,8 @@ async def look(
             except ChatHandsError as error:
                 typer.echo(f"三、{_TITLES['model']}\n  没有模型可问：{error.sentence}")
             else:
+                slow = "，本地模型要一两分钟" if upstream.local else ""
+                typer.echo(f"正在问模型{slow}…", err=True)
                 try:
                     model = await not_called.look_at_model(
                         spec, tools, questions[0], upstream, ways_of(settings),
