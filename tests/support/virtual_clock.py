@@ -4,9 +4,10 @@
         async def story(): ...
         run_virtual(story())
 
-Work in the loop's executors is waited for in real time before the clock moves; so is everything
-inside `with real_time():` (child processes, threads that are not the loop's own). Other real I/O
-(sockets on loopback, a tool's own thread) gets `patience` real seconds before each jump.
+Work in the loop's executors and futures of other threads (`asyncio.wrap_future`: the writer of the
+audit trail) are waited for in real time before the clock moves; so is everything inside `with
+real_time():` (child processes, other threads). Other real I/O (sockets on loopback, a tool's own
+thread) gets `patience` real seconds before each jump.
 """
 
 from __future__ import annotations
@@ -86,8 +87,28 @@ def run_virtual(
     story: Coroutine[Any, Any, Any], *, patience: float = 0.01, limit: float = 30
 ) -> Any:
     """What `story` returns, run on a virtual clock; `limit` is in real seconds."""
-    with asyncio.Runner(loop_factory=lambda: VirtualLoop(patience, limit)) as runner:
+    factory = lambda: VirtualLoop(patience, limit)  # noqa: E731
+    with _held_for_threads(), asyncio.Runner(loop_factory=factory) as runner:
         return runner.run(story)
+
+
+@contextmanager
+def _held_for_threads() -> Iterator[None]:
+    wrap = asyncio.wrap_future
+
+    def held(future: Any, *, loop: Any = None) -> Any:
+        running = asyncio.get_running_loop()
+        assert isinstance(running, VirtualLoop)
+        wrapped = wrap(future, loop=loop)
+        running.held += 1
+        wrapped.add_done_callback(lambda _: running._release())
+        return wrapped
+
+    asyncio.wrap_future = held
+    try:
+        yield
+    finally:
+        asyncio.wrap_future = wrap
 
 
 def virtual(story: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., None]:
