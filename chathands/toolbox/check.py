@@ -63,7 +63,7 @@ def check_tools(directory: Path, settings: Settings) -> Checked:
     """Look at every tool of a directory. Raises ConfigError for a snapshot that cannot be read."""
     directory = directory.resolve()
     before = snapshots.read_snapshot(directory / snapshots.FILE)
-    report = load_tools(directory, settings)
+    report = load_tools(directory, settings, every=True)
     sources = Sources(directory)
     findings = [
         Finding(
@@ -154,6 +154,8 @@ class _Look:
         for where, text in said.texts_of(self.tool, self._schema):
             for name, why in said.unknown_names(text, parameters, known - gone, gone):
                 sentence = f"的{where}提到了 {name}：{why}"
+                if name not in gone:
+                    sentence += f"；是别的东西的名字就写注释 # not-parameters: {name}"
                 yield self.finding("name", sentence, line=self._line_with(name))
 
     def _examples(self) -> Iterator[Finding]:

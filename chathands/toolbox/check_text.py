@@ -52,6 +52,15 @@ _CAMEL = re.compile(r"(?<![\w./\\:@$-])[a-z]+(?:[A-Z][a-z0-9]+)+(?![\w/\\:@(-]|\
 _QUOTED = re.compile(r"[“「『《\"'‘](?:[^”」』》\"'’\n]{1,80})[”」』》\"'’]")
 _GIVES_A_VALUE = re.compile(r"(?:[写填为是成=:：、/]|如|或|和|例如|比如|返回|输出|值) *$")
 
+_ELSEWHERE = (
+    r"(?:表|列|库|视图|索引|系统|网站|平台|频道|服务器?|项目|模块|标签|环境|分支|"
+    r"机器人|账号|文件夹?|目录)"
+)
+_NAMED_BEFORE = re.compile(rf"(?:{_ELSEWHERE}(?:名|里|有|是|叫|如|：|:)*|返回|结果里?有?|含有?) ?$")
+_NAMED_BEHIND = re.compile(rf" ?(?:这[个张条]|的)?{_ELSEWHERE}")
+_SQL = re.compile(r"\b(?:SELECT|FROM|WHERE|JOIN|INSERT|UPDATE)\b")
+"""Tables, columns and systems have names in the same form; what stands beside tells them apart."""
+
 _KNOWN = frozenset((
     "true", "false", "null", "none", "and", "or", "not", "in", "is", "asc", "desc", "json",
     "jsonl", "csv", "tsv", "xml", "html", "md", "markdown", "yaml", "toml", "sql", "http",
@@ -143,8 +152,8 @@ def unknown_names(
         snake = "_" in word.strip("_")
         value = bool(_GIVES_A_VALUE.search(before)) and not snake
         look(word, sure=word[:1].islower() and not value)
-    for found in _SNAKE.finditer(bare):
-        look(found[0], sure=True)
+    for word in _snake_words(bare):
+        look(word, sure=True)
     for found in _BESIDE.finditer(bare):
         word = found[1] or found[2]
         look(word, sure=len(word) > 1)
@@ -158,6 +167,20 @@ def unknown_names(
         if re.search(rf"(?<![\w./-]){re.escape(word)}(?![\w/-])", bare, re.A):
             look(word, sure=False)
     yield from said.items()
+
+
+def _snake_words(text: str) -> Iterator[str]:
+    """Words like `file_path` that are not said to be the name of something else."""
+    if _SQL.search(text):
+        return
+    passed = -1
+    for found in _SNAKE.finditer(text):
+        before, behind = text[: found.start()], text[found.end() :]
+        listed = passed >= 0 and re.fullmatch(r"[、,，/和或 ]+", text[passed : found.start()])
+        if listed or _NAMED_BEFORE.search(before) or _NAMED_BEHIND.match(behind):
+            passed = found.end()
+            continue
+        yield found[0]
 
 
 def _documented(text: str) -> Iterator[str]:
@@ -192,10 +215,17 @@ def values_in(schema: Mapping[str, Any]) -> set[str]:
     return found
 
 
+NOT_PARAMETERS = re.compile(r"#\s*not-parameters\s*:(.*)")
+"""`# not-parameters: it_portal, crm_sync`: names of other things that descriptions speak of."""
+
+
 def names_of_code(module: Module) -> set[str]:
     """Texts and fields in the code that a description may speak of: keys of a result, columns,
-    fields of a returned model, constants."""
+    fields of a returned model, constants; and what a comment says is no parameter."""
     found: set[str] = set()
+    for comment in module.comments.values():
+        if excused := NOT_PARAMETERS.match(comment):
+            found |= set(re.findall(r"\w+", excused[1]))
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             if len(node.value) <= 64:

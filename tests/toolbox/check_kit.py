@@ -239,6 +239,16 @@ GOOD = {
             """
             return topic
         ''',
+    "names_of_other_things": '''
+        # not-parameters: crm_sync
+
+        @tool(side_effect="none", not_for="改密码；这些走 it_portal 网站，或者找 crm_sync")
+        def run_query(
+            sql: Annotated[str, Field(description="一条语句，如 SELECT a FROM log WHERE made_at > 1")],
+        ) -> str:
+            """在只读的报表库里查询。表有 user_table、order_items，列名 paid_at 是时间。"""
+            return sql
+        ''',
     "brands": '''
         @tool(side_effect="none")
         def phone_price(
