@@ -32,7 +32,15 @@ class NativeCall:
     arguments: str = ""
 
 
-Piece = Text | Thinking | NativeCall
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """A part of the reply to a request that was passed on as it came (`ModelRequest.body`): the
+    JSON of one event of a stream, or the whole reply. No turn reads it."""
+
+    data: str
+
+
+Piece = Text | Thinking | NativeCall | Verbatim
 
 # --- out while feeding
 
@@ -93,6 +101,10 @@ class ModelRequest:
     stop: tuple[str, ...] = ()
     sampling: Mapping[str, Any] = field(default_factory=dict)
     """Parameters a client asked for (temperature, max_tokens …); they win over the settings."""
+    body: Mapping[str, Any] | None = None
+    """A client's own chat-completions request, to be passed on as it is but for the model's name.
+    `messages` then only say what it holds; an upstream that speaks this protocol gives its reply
+    as `Verbatim`, and any other one goes by `messages`."""
 
 
 # --- the reading

@@ -33,7 +33,7 @@ from chathands.upstreams.address import (
 )
 from chathands.upstreams.base import Usage
 from chathands.upstreams.http_faults import FAULTS, fault_of
-from chathands.upstreams.openai_wire import ReplyBody, error_for_status, request_body
+from chathands.upstreams.openai_wire import Form, ReplyBody, error_for_status, request_body
 
 CONNECT_SECONDS = 5.0
 """A host that takes longer to accept a connection is down, and the run needs its time."""
@@ -121,7 +121,10 @@ class OpenAIChat:
             temperature=self.temperature,
             max_tokens=max_tokens or self.max_tokens,
         )
-        return ChatStream(self, body, timeout, key=key, patient=patient)
+        verbatim: Form | None = None
+        if request.body is not None:
+            verbatim = "events" if body.get("stream") else "document"
+        return ChatStream(self, body, timeout, key=key, patient=patient, verbatim=verbatim)
 
     async def aclose(self) -> None:
         self._closed = True
@@ -194,6 +197,7 @@ class ChatStream:
         *,
         key: str | None = None,
         patient: bool = True,
+        verbatim: Form | None = None,
     ) -> None:
         self.finish_reason: str | None = None
         self.usage: Usage | None = None
@@ -202,12 +206,13 @@ class ChatStream:
         self._timeout = timeout
         self._key = key
         self._patient = patient
+        self._verbatim: Form | None = verbatim
         self._deadline: float | None = None
         self._scope: asyncio.Timeout | None = None
         self._response: httpx.Response | None = None
         self._chunks: AsyncIterator[bytes] | None = None
         self._framed = False
-        self._reply = ReplyBody()
+        self._reply = ReplyBody(verbatim)
         self._pieces: deque[Piece] = deque()
         self._pause = 0.0
         self._repeated = False
@@ -347,7 +352,7 @@ class ChatStream:
             return False
         self._repeated = True
         self._pause = max(pause, PAUSE_SECONDS)
-        self._reply = ReplyBody()
+        self._reply = ReplyBody(self._verbatim)
         return True
 
     async def _release(self) -> None:

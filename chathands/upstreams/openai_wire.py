@@ -12,7 +12,15 @@ from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any, Literal
 
-from chathands.emulation.outcome import ChatMessage, ModelRequest, NativeCall, Piece, Text, Thinking
+from chathands.emulation.outcome import (
+    ChatMessage,
+    ModelRequest,
+    NativeCall,
+    Piece,
+    Text,
+    Thinking,
+    Verbatim,
+)
 from chathands.errors import (
     UpstreamAuthError,
     UpstreamBusy,
@@ -55,8 +63,11 @@ def request_body(
 ) -> dict[str, Any]:
     """The JSON object to post. Tool fields appear only when the request has them.
 
-    `stream_options` is never sent: servers that do not know it answer 400.
+    `stream_options` is never sent: servers that do not know it answer 400. What a client wants
+    passed on is passed on, with nothing of the settings.
     """
+    if request.body is not None:
+        return {**request.body, "model": model}
     body: dict[str, Any] = {
         "model": model,
         "messages": [_wire_message(message) for message in request.messages],
@@ -114,21 +125,26 @@ def error_for_status(status: int, detail: str, *, nothing_received: bool = True)
     )
 
 
+Form = Literal["events", "document"]
+
+
 class ReplyBody:
     """A reply's body, in whatever form it comes: events, or one JSON document.
 
     The first character decides, not the Content-Type: servers that ignore `stream` or mislabel
-    their stream are common. Raises UpstreamError from `feed` and `close`.
+    their stream are common. With `verbatim`, pieces are the JSON as it came, where it came in
+    that form. Raises UpstreamError from `feed` and `close`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, verbatim: Form | None = None) -> None:
+        self._verbatim = verbatim
         self.finish_reason: str | None = None
         self.usage: Usage | None = None
         self.started = False
         """A part of an answer came: from here on the request must not be repeated."""
         self.ended = False
         """The reply is over although more bytes may come: `[DONE]`, or too long."""
-        self._form: Literal["unknown", "events", "document"] = "unknown"
+        self._form: Form | Literal["unknown"] = "unknown"
         self._head = b""
         self._document: list[bytes] = []
         self._events = EventDecoder()
@@ -192,19 +208,21 @@ class ReplyBody:
     def _read_events(self, events: list[ServerEvent]) -> list[Piece]:
         pieces: list[Piece] = []
         for event in events:
-            for document in self._documents(event.data):
+            for text, document in self._documents(event.data):
                 if self.ended:
                     return pieces
-                pieces.extend(self._read(document))
+                read = self._read(document)
+                pieces.extend([Verbatim(text)] if self._verbatim == "events" else read)
         return pieces
 
-    def _documents(self, data: str) -> Iterator[Any]:
-        """The JSON values of one event: one, or one a line where blank lines were left out."""
+    def _documents(self, data: str) -> Iterator[tuple[str, Any]]:
+        """The JSON values of one event, as text and read: one, or one a line where blank lines were
+        left out."""
         if data.strip() == "[DONE]":
             self.ended = True
             return
         try:
-            yield _parse(data)
+            yield data, _parse(data)
             return
         except ValueError:
             if "\n" not in data:
@@ -217,16 +235,18 @@ class ReplyBody:
                 document = _parse(line)
             except ValueError:
                 raise self._garbage("an event is not JSON") from None
-            yield document
+            yield line, document
 
     def _read_document(self, raw: bytes) -> list[Piece]:
+        text = raw.removeprefix(_BOM).decode("utf-8", "replace")
         try:
-            document = _parse(raw.removeprefix(_BOM).decode("utf-8", "replace"))
+            document = _parse(text)
         except ValueError:
             raise self._garbage("the reply is not JSON") from None
         if isinstance(document, list) and len(document) == 1:
             document = document[0]  # Gemini's compatible endpoint wraps its errors in a list
-        return self._read(document)
+        read = self._read(document)
+        return [Verbatim(text)] if self._verbatim == "document" else [*read]
 
     def _read(self, document: Any) -> list[Piece]:
         if not isinstance(document, Mapping):
