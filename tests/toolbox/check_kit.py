@@ -244,7 +244,7 @@ GOOD = {
 
         @tool(side_effect="none", not_for="改密码；这些走 it_portal 网站，或者找 crm_sync")
         def run_query(
-            sql: Annotated[str, Field(description="一条语句，如 SELECT a FROM log WHERE made_at > 1")],
+            sql: Annotated[str, Field(description="一条语句，如 SELECT a FROM b WHERE c_d > 1")],
         ) -> str:
             """在只读的报表库里查询。表有 user_table、order_items，列名 paid_at 是时间。"""
             return sql
