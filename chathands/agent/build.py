@@ -16,6 +16,7 @@ from chathands.errors import ChatHandsError, ConfigError, LocalModelError, Upstr
 from chathands.settings import Settings
 from chathands.store import Store
 from chathands.toolbox.audit import BOT
+from chathands.toolbox.delivery import Deliver
 from chathands.upstreams.base import Upstream
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ async def build_agent(
     progress: Report | None = None,
     on_store: Callable[[Store], object] | None = None,
     owner: str = BOT,
+    deliver: Deliver | None = None,
 ) -> AsyncIterator[Agent]:
     """An agent with everything it needs; closed in the reverse order.
 
@@ -48,7 +50,8 @@ async def build_agent(
     once of each fault in a tool file, now and whenever it changes, `on_mended` of the file whose
     faults are over. `on_store` gets the store once it is
     open, long before a local model that is being fetched, which `progress` watches. `owner` is the
-    kind of program it is for (see toolbox/audit.py). Without a usable model there is an agent all
+    kind of program it is for (see toolbox/audit.py). `deliver` brings what tools send to other
+    chats of its platform. Without a usable model there is an agent all
     the same, which says so.
     Raises StoreError, and ConfigError for a tools.toml with mistakes in it: running with a policy
     nobody meant would be worse than not running.
@@ -61,6 +64,7 @@ async def build_agent(
                 on_load_error=on_load_error,
                 on_mended=on_mended,
                 on_store=on_store,
+                deliver=deliver,
             )
         )
         model: Upstream | ChatHandsError = upstream or await _model(settings, progress)

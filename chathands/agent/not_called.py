@@ -107,6 +107,11 @@ def _why_not_loaded(
         if in_file or re.search(rf"\b{re.escape(name)}\b", error.detail):
             yield error.sentence
             return
+    idle = re.compile(rf"enabled_when=[^@]*?\bdef\s+{re.escape(name)}\s*\(")
+    for path, file in shown.items():
+        if idle.search(_text(path)):
+            yield f"{file} 里有它，但还没有配置它要用的，所以不给模型看；怎么配置见 docs/tools.md。"
+            return
     for file in shown.values():
         if any(part.startswith("_") and part != "__init__.py" for part in file.split("/")):
             yield f"它写在 {file} 里，名字以下划线开头的文件不加载。"

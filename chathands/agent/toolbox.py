@@ -28,6 +28,7 @@ from chathands.toolbox import (
     open_audit,
 )
 from chathands.toolbox.audit import BOT
+from chathands.toolbox.delivery import Deliver
 from chathands.toolbox.http import SharedHttp
 from chathands.toolbox.mcp_source import McpSources
 from chathands.workers.pool import WorkerPool
@@ -62,12 +63,14 @@ async def build_toolbox(
     on_load_error: OnLoadError | None = None,
     on_mended: OnMended | None = None,
     on_store: Callable[[Store], object] | None = None,
+    deliver: Deliver | None = None,
 ) -> AsyncIterator[Toolbox]:
     """A toolbox with its tools loaded; closed in the reverse order.
 
     `owner` is the kind of program it is for (see toolbox/audit.py). `on_load_error` is told once of
     each fault in a tool file, now and whenever it changes; `on_mended` gets the file whose faults
-    are over. `on_store` gets the store once it is open.
+    are over. `on_store` gets the store once it is open. `deliver` brings what tools send to
+    other chats of the bot's platform.
     Raises StoreError, and ConfigError for a tools.toml with mistakes in it: running with a policy
     nobody meant would be worse than not running.
     """
@@ -125,7 +128,9 @@ async def build_toolbox(
             workers=workers,
             http=http,
             registry=registry,
-            executor=Executor(settings, policy, audit, workers, http.client, daily=store.tool_use),
+            executor=Executor(
+                settings, policy, audit, workers, http.client, daily=store.tool_use, deliver=deliver
+            ),
             tools=tools,
             foreign=foreign,
             watcher=watcher,

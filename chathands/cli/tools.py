@@ -111,7 +111,7 @@ async def _list(*, as_json: bool, mcp: bool) -> int:
 
     settings = load_settings()
     policy = load_policy(settings)
-    report = load_tools(settings.tools_dir, settings)
+    report = load_tools(settings.tools_dir, settings, every=True)
     tools = dict(report.generation.tools)
     specs, owners = dict(report.generation.specs), dict(report.generation.owners)
     complaints = [*policy.complaints(specs), *(error.sentence for error in report.errors)]
@@ -124,7 +124,13 @@ async def _list(*, as_json: bool, mcp: bool) -> int:
                     complaints.append(f"{owner} 的 {spec.name} 和 {owners[spec.name]} 的同名。")
                     continue
                 tools[spec.name], specs[spec.name], owners[spec.name] = tool, spec, owner
-    rows = [_row(tools[name], specs[name], owners[name], policy) for name in sorted(specs)]
+    rows = [
+        {
+            **_row(tools[name], specs[name], owners[name], policy),
+            "configured": tools[name].configured(settings),
+        }
+        for name in sorted(specs)
+    ]
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=1))
     else:
@@ -176,6 +182,8 @@ def _lines(row: dict[str, Any]) -> Iterator[str]:
         f"{audience}可用" if row["enabled"] else "已停用",
         "要批准" if row["approval"] else "不用批准",
     ]
+    if not row["configured"]:
+        facts.append("还没有配置，不给模型看")
     if row["version"] != 1:
         facts.append(f"版本 {row['version']}")
     if row["deprecated"]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import httpx
 
     from chathands.settings import Settings
+    from chathands.toolbox.delivery import Deliver
     from chathands.toolbox.files import FileRoots
     from chathands.toolbox.registry import Generation
     from chathands.workers.pool import WorkerPool
@@ -81,5 +82,7 @@ class ToolContext:
     attach: Callable[[str, bytes], None] = lambda *_: None
     """Takes a file, name and content, that the person gets behind the final reply; a picture is
     shown as one. Raises ToolFailed over 4 files or 10 MB in a run."""
+    deliver: Deliver | None = None
+    """Brings something to another chat of the platform; None where there is none (terminal)."""
     result_limit: int | None = None
     """Characters the model gets of this result; more is cut from its middle."""

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from chathands.settings import Settings
     from chathands.toolbox.audit import Audit
     from chathands.toolbox.context import RunScope
+    from chathands.toolbox.delivery import Deliver
     from chathands.toolbox.policy import Policy
     from chathands.toolbox.rates import DailyUse
     from chathands.workers.pool import WorkerPool
@@ -74,15 +75,17 @@ class Executor:
         *,
         daily: DailyUse | None = None,
         on_trouble: Callable[[str], object] = logger.warning,
+        deliver: Deliver | None = None,
     ) -> None:
         """`http` gives the shared client; it is called only by tools that need it. `daily` keeps
         the counts that quotas go by; without it they end with the process. `on_trouble` gets one
-        sentence for an admin when a tool that keeps failing is left alone."""
+        sentence for an admin when a tool that keeps failing is left alone. `deliver` brings things
+        to other chats; without it tools say that they cannot."""
         self.policy = policy
         self._audit = audit
         self.gate = Gate(policy, on_trouble, daily=daily)
         self._performer = Performer(
-            settings, policy, audit, workers, http, Redactor.of(settings), self.gate
+            settings, policy, audit, workers, http, Redactor.of(settings), self.gate, deliver
         )
 
     async def run_batch(

@@ -39,6 +39,7 @@ def load_tools(
     *,
     imports: Imports | None = None,
     patient: bool = False,
+    every: bool = False,
 ) -> LoadReport:
     """Load every tool file; never raises for what is in them, nor for a directory that is gone.
 
@@ -47,10 +48,11 @@ def load_tools(
     caller swaps the generation in. `imports` remembers what hung the last time.
     `patient`: a file that is empty now keeps its tools, for editors and copies empty a file before
     they fill it.
+    `every`: also tools whose `enabled_when` says no, for lists and checks.
     """
     previous = previous or Generation()
     imports = imports or Imports(settings.tool_import_seconds)
-    built = _Build(previous, patient=patient)
+    built = _Build(previous, patient=patient, every=every)
     directory = directory.resolve()
     try:
         entries = list(_entries(directory))
@@ -81,9 +83,10 @@ _Found = list[tuple[Tool, ToolSpec]]
 class _Build:
     """A generation in the making: what each file offers, and who gets each name."""
 
-    def __init__(self, previous: Generation, *, patient: bool) -> None:
+    def __init__(self, previous: Generation, *, patient: bool, every: bool) -> None:
         self.previous = previous
         self._patient = patient
+        self._every = every
         self.errors: list[ToolLoadError] = []
         self._offers: dict[str, dict[str, tuple[Tool, ToolSpec]]] = {}
         self._held: dict[str, Any] = {}
@@ -109,7 +112,7 @@ class _Build:
         empty = not any(map(bytes.strip, sources.values()))
         if self._patient and empty and owner in self.previous.owners.values():
             return ToolLoadError("文件是空的；要去掉里面的工具，请删除文件或发 重载", file=owner)
-        found = imports.run(entry, lambda: _import(space, entry, settings))
+        found = imports.run(entry, lambda: _import(space, entry, settings, every=self._every))
         return _hung(found, entry, imports.seconds) if isinstance(found, Hung) else found
 
     def add(self, owner: str, found: _Found, space: ModuleSpace) -> None:
@@ -166,10 +169,13 @@ def _owner(entry: Path) -> str:
     return entry.name if entry.suffix == ".py" else f"{entry.name}/"
 
 
-def _import(space: ModuleSpace, entry: Path, settings: Settings) -> _Found | ToolLoadError:
+def _import(
+    space: ModuleSpace, entry: Path, settings: Settings, *, every: bool
+) -> _Found | ToolLoadError:
     try:
         modules = space.load(entry)
-        return [(tool, tool.spec(settings)) for tool in _tools_in(modules)]
+        tools = [tool for tool in _tools_in(modules) if every or tool.configured(settings)]
+        return [(tool, tool.spec(settings)) for tool in tools]
     except ToolLoadError as error:
         return _relative(error, space.directory)
     except BaseException as error:

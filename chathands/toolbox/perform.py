@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from chathands.settings import Settings
     from chathands.toolbox.audit import Audit
+    from chathands.toolbox.delivery import Deliver
     from chathands.toolbox.policy import Policy
     from chathands.toolbox.redact import Redactor
     from chathands.workers.pool import WorkerPool
@@ -62,12 +63,14 @@ class Performer:
         http: Callable[[], httpx.AsyncClient],
         redactor: Redactor,
         gate: Gate,
+        deliver: Deliver | None = None,
     ) -> None:
         self._settings = settings
         self._policy = policy
         self._audit = audit
         self._workers = workers
         self._http = http
+        self._deliver = deliver
         self._redactor = redactor
         self._endings = Endings(redactor)
         self._limit = render.result_limit(settings.model.context)
@@ -190,6 +193,7 @@ class Performer:
             remaining=lambda: max(end - loop.time(), 0),
             tell=lambda sentence: told.append(self._endings.sentence(sentence)),
             attach=attached.attach,
+            deliver=self._deliver,
             result_limit=limit,
         )
         emit(CallStarted(ready.call, ready.spec))

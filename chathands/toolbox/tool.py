@@ -49,6 +49,7 @@ class Tool:
     signature: Signature = field(repr=False)
     version: int | str = 1
     deprecated: str | None = None
+    enabled_when: Callable[[Settings], bool] | None = field(default=None, repr=False)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
@@ -60,6 +61,10 @@ class Tool:
     @property
     def line(self) -> int:
         return inspect.unwrap(self.function).__code__.co_firstlineno
+
+    def configured(self, settings: Settings) -> bool:
+        """Whether the settings have what it needs; without that it is not offered."""
+        return self.enabled_when is None or bool(self.enabled_when(settings))
 
     def spec(self, settings: Settings | None) -> ToolSpec:
         """What the model is told, with Choices filled from `settings`.
@@ -158,6 +163,7 @@ def tool(
     not_for: str | None = None,
     version: int | str = 1,
     deprecated: str | None = None,
+    enabled_when: Callable[[Settings], bool] | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Make a function a tool.
 
@@ -166,7 +172,8 @@ def tool(
     omission. `target` and `shows` name the parameters a person is shown when asked for approval.
     `timeout` is in seconds. `deterministic=False` marks text or pictures that a model made.
     `when_to_use` and `not_for` follow the docstring in the description, and so does `deprecated`:
-    what to use instead. `version` changes with the schema.
+    what to use instead. `version` changes with the schema. `enabled_when` gets the settings and
+    says whether they have what the tool needs; where they do not, nobody is offered it.
 
     Raises ToolLoadError (file, line, the parameter's name) when the signature does not describe
     the tool: no docstring, a parameter without type or description, an example that does not fit.
@@ -189,6 +196,8 @@ def tool(
             raise fail("timeout 要大于 0 秒")
         if isinstance(version, bool) or not isinstance(version, int | str) or version in (0, ""):
             raise fail('version 要是整数或文字，如 2 或 "2.1"')
+        if enabled_when is not None and not callable(enabled_when):
+            raise fail("enabled_when 要是一个函数：拿到设置，返回能不能用")
         inner = "<locals>" in getattr(function, "__qualname__", "")
         signature = read_signature(function, fail, dict(scope.f_locals) if inner else None)
         for name in (*([target] if target else ()), *shows):
@@ -209,6 +218,7 @@ def tool(
             signature=signature,
             version=version,
             deprecated=deprecated.strip() if deprecated else None,
+            enabled_when=enabled_when,
         )
         _check_examples(made, fail)
         return made

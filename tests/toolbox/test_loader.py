@@ -280,3 +280,29 @@ def test_people_see_what_they_may_use_by_audience_and_then_name(settings: Settin
     assert names(MEMBER) == ["b_all", "z_all"]
     assert names(ADMIN) == ["b_all", "z_all", "a_admin"]
     assert names(BOSS) == ["b_all", "z_all", "a_admin", "a_boss"]
+
+
+async def test_a_tool_without_its_settings_is_not_offered_but_listed(settings: Settings):
+    code = source("push").replace(
+        'side_effect="none"',
+        'side_effect="none", enabled_when=lambda settings: bool(settings.dingtalk.robots)',
+    )
+    write(settings.tools_dir, {"push.py": code, "weather.py": source("weather")})
+    assert list(load(settings).generation.specs) == ["weather"]
+    listed = load_tools(settings.tools_dir, settings, every=True).generation
+    assert list(listed.specs) == ["push", "weather"]
+    assert not listed.tools["push"].configured(settings)
+    from chathands.settings import Robot
+
+    settings.dingtalk.robots["群"] = Robot(webhook="dry-run")  # type: ignore[arg-type]
+    assert list(load(settings).generation.specs) == ["push", "weather"]
+
+
+def test_an_enabled_when_that_fails_is_told_with_its_file(settings: Settings):
+    code = source("push").replace(
+        'side_effect="none"', 'side_effect="none", enabled_when=lambda settings: settings.nothing'
+    )
+    write(settings.tools_dir, {"push.py": code})
+    report = load(settings)
+    assert report.generation.specs == {}
+    assert report.errors[0].file == "push.py"
