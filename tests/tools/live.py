@@ -52,7 +52,7 @@ async def live(directory: Path, **settings: Any) -> AsyncIterator[Live]:
         **settings,
     )
     report = load_tools(TOOLS, made)
-    ours = ("dingtalk", "weather")
+    ours = ("push", "weather")
     assert [error for error in report.errors if error.file.startswith(ours)] == []
     audit = open_audit(made.state_dir, Redactor.of(made))
     http = SharedHttp()

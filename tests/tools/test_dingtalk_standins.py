@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from tools.dingtalk.client import signature
+from tools.push.client import signature
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,10 +7,10 @@ import time
 import pytest
 
 from chathands.errors import ToolFailed
-from tools.dingtalk.client import body_of, signature
-from tools.dingtalk.limiter import PER_MINUTE, Limiter
-from tools.dingtalk.markdown import adapt, joined, plain
-from tools.dingtalk.messages import BODY_LIMIT, compose
+from tools.push.client import body_of, signature
+from tools.push.limiter import PER_MINUTE, Limiter
+from tools.push.markdown import adapt, joined, plain
+from tools.push.messages import BODY_LIMIT, compose
 
 
 def shown(content: str) -> str:
