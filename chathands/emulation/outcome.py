@@ -38,6 +38,8 @@ class Verbatim:
     JSON of one event of a stream, or the whole reply. No turn reads it."""
 
     data: str
+    document: dict[str, Any]
+    """The same, read; whoever has the piece may change it."""
 
 
 Piece = Text | Thinking | NativeCall | Verbatim

@@ -7,12 +7,11 @@ come (`events()`), or the whole reply at once (`complete()`).
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import replace
 
-from chathands.conversation import Message, ToolCall, ToolChoice, ToolSpec
+from chathands.conversation import Message, ToolCall
 from chathands.emulation import (
     Answer,
     CallReady,
@@ -27,91 +26,31 @@ from chathands.emulation import (
     TextDelta,
     Turn,
 )
-from chathands.emulation.state import has_tool_history
-from chathands.errors import (
-    UpstreamAuthError,
-    UpstreamBusy,
-    UpstreamError,
-    UpstreamRefused,
-    UpstreamTimeout,
-)
+from chathands.emulation.outcome import ChatMessage, Piece, Text
+from chathands.errors import UpstreamError
 from chathands.limits import CONTRACT_SHARE
+from chathands.protocols.text_out import TextOut
+from chathands.protocols.token_estimate import estimate_request, rough_request, rough_tokens
+from chathands.server.asking import (
+    Ask as Ask,
+)
+from chathands.server.asking import (
+    End as End,
+)
+from chathands.server.asking import (
+    Failure as Failure,
+)
+from chathands.server.asking import failure_of, finish_reason_of
 from chathands.server.metrics import Measured
-from chathands.upstreams.base import ModelStream, Upstream, Usage
+from chathands.upstreams.base import Upstream, Usage
 from chathands.upstreams.ways import Way, Ways
 
+LEAST_REPLY = 1024
+"""Tokens that a reply may have however full the upstream's context seems: the prompt is estimated,
+and the context may be a setting that nobody looked at."""
 
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """What a request asks for, in no protocol's terms."""
-
-    conversation: Sequence[Message]
-    specs: tuple[ToolSpec, ...] | None = None
-    """Declared tools; None when the request has no word of tools, which is not the same as ()."""
-    choice: ToolChoice = field(default_factory=ToolChoice)
-    single: bool = False
-    """At most one call may leave."""
-    stops: tuple[str, ...] = ()
-    sampling: Mapping[str, Any] = field(default_factory=dict)
-    """Under the names that chat completions have for them."""
-    response_format: Mapping[str, Any] | None = None
-
-    @property
-    def plain(self) -> bool:
-        """Neither tools nor tool history: nothing is to be done but to pass it on."""
-        return not self.specs and not has_tool_history(self.conversation)
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """The reply is whole: `text` and `calls` are all of it, also what events have carried.
-    `finish_reason` is the upstream's own (`stop`, `length` ...), also beside calls."""
-
-    text: str
-    calls: tuple[ToolCall, ...]
-    finish_reason: str
-    usage: Usage | None
-
-
-FailureKind = Literal["request", "busy", "timeout", "upstream", "no_call"]
-
-
-class Failure(Exception):
-    """The exchange ends without a reply. `status` fits the kind; the text may be shown."""
-
-    def __init__(self, kind: FailureKind, message: str, code: str | None = None) -> None:
-        super().__init__(message)
-        self.kind: FailureKind = kind
-        self.message = message
-        self.code = code
-
-    @property
-    def status(self) -> int:
-        """Of HTTP."""
-        return _STATUS[self.kind]
-
-
-_STATUS: Mapping[FailureKind, int] = {
-    "request": 400,
-    "busy": 429,
-    "timeout": 504,
-    "upstream": 502,
-    "no_call": 502,
-}
-
-
-def failure_of(error: UpstreamError) -> Failure:
-    """An upstream's failure as one that a client understands; never its text."""
-    if isinstance(error, UpstreamBusy):
-        return Failure("busy", "the upstream is busy")
-    if isinstance(error, UpstreamTimeout):
-        return Failure("timeout", "the upstream did not answer in time")
-    if isinstance(error, UpstreamAuthError):
-        return Failure("upstream", "the gateway's key was refused by the upstream")
-    if isinstance(error, UpstreamRefused):
-        message = "the upstream refused the request: too long, or a field that it does not take"
-        return Failure("request", message)
-    return Failure("upstream", f"upstream: {type(error).__name__}")
+_FRAME = '```json action\n{"tool": "", "parameters": {}}\n```'
+"""What every call is written in: a stop sequence from it would cut the call instead of the text."""
 
 
 class Exchange:
@@ -140,6 +79,8 @@ class Exchange:
         self._started = time.monotonic()
         self._usage: Usage | None = None
         self._finish_reason: str | None = None
+        self._heard: list[str] = []
+        """The text of the last reply."""
         self._meter = upstream.meter() if isinstance(upstream, Measured) else None
 
     async def complete(self) -> End:
@@ -147,9 +88,19 @@ class Exchange:
 
         Raises Failure.
         """
+        if self.ask.plain and self.ask.stops:
+            return await self._until_stopped()
         with self._counted() as ends:
             ends.append(await self._complete())
             return ends[0]
+
+    async def _until_stopped(self) -> End:
+        """A text that is cut has to be watched while it comes, so that the upstream stops too."""
+        async with aclosing(self.events()) as events:
+            async for event in events:
+                if isinstance(event, End):
+                    return event
+        raise AssertionError("events end in End")
 
     async def _complete(self) -> End:
         turn = self._turn("finish")
@@ -165,35 +116,102 @@ class Exchange:
                 break
             self._retried(outcome)
         text, calls = self._settled(outcome)
-        if self.ask.single:
-            calls = calls[:1]
-        return self._end(text, calls)
+        out = self._text_out()
+        text = out.feed(text) + out.flush()
+        if out.stopped is not None:
+            calls = ()  # they stand behind the text
+        return self._end(text, calls[:1] if self.ask.single else calls, out.stopped)
 
-    async def events(self) -> AsyncIterator[Event | End]:
-        """What may leave as soon as it may; `End` comes last. Raises Failure, at any point."""
-        turn = self._turn("stream")
+    async def events(self) -> AsyncGenerator[Event | End, None]:
+        """What may leave as soon as it may; `End` comes last. Raises Failure, at any point.
+
+        Close it when nobody reads it to its end.
+        """
+        out = self._text_out()
+        sent: list[str] = []
         calls: list[ToolCall] = []
         with self._counted() as ends:
-            while True:
-                try:
-                    async for event in self._replies(turn):
-                        if self._leaves(event, calls):
-                            yield event
-                except UpstreamError as error:
-                    turn = self._weaker(error, turn)
-                    continue
-                outcome = turn.finish(self._finish_reason, may_retry=self._may_retry())
-                for event in turn.tail:
-                    if self._leaves(event, calls):
-                        yield event
-                if not isinstance(outcome, Retry):
-                    break
-                self._retried(outcome)
-            text, _ = self._settled(outcome)
-            if text and isinstance(outcome, GiveUp) and not turn.sent:
-                yield TextDelta(text)
-            ends.append(self._end(text, tuple(calls)))
+            async with aclosing(self._turn_events()) as events:
+                async for event in events:
+                    if isinstance(event, CallReady):
+                        if calls and self.ask.single:
+                            continue
+                        if rest := out.flush():
+                            sent.append(rest)
+                            yield TextDelta(rest)
+                        if out.stopped is not None:
+                            break
+                        calls.append(event.call)
+                        yield self._leaves(event)
+                    elif text := out.feed(event.text):
+                        sent.append(text)
+                        yield self._leaves(TextDelta(text))
+                    if out.stopped is not None:
+                        break
+            if rest := out.flush():
+                sent.append(rest)
+                yield self._leaves(TextDelta(rest))
+            ends.append(self._end("".join(sent), tuple(calls), out.stopped))
             yield ends[0]
+
+    async def _turn_events(self) -> AsyncGenerator[Event, None]:
+        turn = self._turn("stream")
+        while True:
+            try:
+                async with aclosing(self._replies(turn)) as events:
+                    async for event in events:
+                        yield event
+            except UpstreamError as error:
+                turn = self._weaker(error, turn)
+                continue
+            outcome = turn.finish(self._finish_reason, may_retry=self._may_retry())
+            for event in turn.tail:
+                yield event
+            if not isinstance(outcome, Retry):
+                break
+            self._retried(outcome)
+        text, _ = self._settled(outcome)
+        if text and isinstance(outcome, GiveUp) and not turn.sent:
+            yield TextDelta(text)
+
+    async def passed_on(self) -> AsyncGenerator[Piece, None]:
+        """The reply to `ask.body`, sent as it is; `passed_on_end` afterwards. Raises Failure."""
+        messages = (ChatMessage(m.role, m.text, source=m) for m in self.ask.conversation)
+        self._request = ModelRequest(
+            tuple(messages),
+            self.ask.response_format,
+            stop=self.ask.stops,
+            sampling=self.ask.sampling,
+            body=self.ask.body,
+        )
+        stream = self.upstream.stream(self._request, timeout=self._left())
+        with self._counted() as ends:
+            try:
+                async for piece in stream:
+                    if self._meter is not None:
+                        self._meter.leaves()
+                    yield piece
+            except UpstreamError as error:
+                raise failure_of(error) from error
+            finally:
+                await stream.aclose()
+            self._finish_reason, self._usage = stream.finish_reason, stream.usage
+            ends.append(self._end("", ()))
+
+    def passed_on_end(self, written: str) -> End:
+        """How what was passed on ended; `written` is its text, should usage have to be guessed."""
+        return self._end(written, ())
+
+    def prompt_tokens(self) -> int:
+        """How many tokens the first request has, contract and all: estimated, nothing is sent."""
+        return estimate_request(self._model_request(self._turn("finish")))
+
+    def rough_prompt_tokens(self) -> int:
+        """Of the last request, or of the first; it takes no time to speak of."""
+        if self._request is None:
+            self._model_request(self._turn("stream"))
+            assert self._request is not None
+        return rough_request(self._request)
 
     @contextmanager
     def _counted(self) -> Iterator[list[End]]:
@@ -223,28 +241,24 @@ class Exchange:
         if self._meter is not None:
             self._meter.retried(outcome.reason)
 
-    def _leaves(self, event: Event, calls: list[ToolCall]) -> bool:
-        """Whether the event leaves; a call that does is added to `calls`."""
+    def _leaves(self, event: Event) -> Event:
         if self._meter is not None:
             self._meter.leaves()
-        if isinstance(event, CallReady):
-            if self.ask.single and calls:
-                return False
-            calls.append(event.call)
-        return True
+        return event
 
-    async def _replies(self, turn: Turn) -> AsyncIterator[Event]:
+    async def _replies(self, turn: Turn) -> AsyncGenerator[Event, None]:
         """One reply of the upstream, fed to the turn."""
+        self._heard = []
+        self._usage = self._finish_reason = None
         stream = self.upstream.stream(self._model_request(turn), timeout=self._left())
         try:
             async for piece in stream:
+                if isinstance(piece, Text):
+                    self._heard.append(piece.text)
                 for event in turn.feed(piece):
                     yield event
         finally:
             await stream.aclose()
-        self._heard(stream)
-
-    def _heard(self, stream: ModelStream) -> None:
         self._finish_reason, self._usage = stream.finish_reason, stream.usage
         self._ways.accepted(self._way)
 
@@ -267,7 +281,7 @@ class Exchange:
 
     def _turn(self, commit: Commit, transcript: Sequence[Message] = ()) -> Turn:
         return Turn(
-            [*self.ask.conversation, *transcript],
+            [*self.ask.messages, *transcript],
             self.ask.specs,
             choice=self.ask.choice,
             mode=self._way.mode,
@@ -285,12 +299,38 @@ class Exchange:
         ours = bool(self.ask.specs) or request.tools or request.response_format
         wanted = request.response_format if ours else self.ask.response_format
         self._request = request = replace(
-            request,
-            stop=self.ask.stops,
-            sampling=self.ask.sampling,
-            response_format=wanted,
+            request, stop=self._stops(request), response_format=wanted
         )
-        return request
+        self._request = replace(request, sampling=self._sampling(request))
+        return self._request
+
+    def _stops(self, request: ModelRequest) -> tuple[str, ...]:
+        """Those the upstream is told; all of them end the text here."""
+        if self.ask.exact_stop:
+            return ()
+        if self.ask.plain or request.tools is not None:
+            return self.ask.stops
+        names = [spec.name for spec in self.ask.specs or ()]
+        return tuple(
+            stop
+            for stop in self.ask.stops
+            if stop.strip() and not any(stop in text for text in (_FRAME, *names))
+        )
+
+    def _sampling(self, request: ModelRequest) -> dict[str, object]:
+        """The client's, with no more tokens than there is room for: agents ask for 32,000 of
+        whatever model, and servers refuse what their context does not hold."""
+        sampling = dict(self.ask.sampling)
+        wanted = sampling.get("max_tokens")
+        if isinstance(wanted, int) and wanted > LEAST_REPLY:
+            room = self.upstream.context - rough_request(request)
+            sampling["max_tokens"] = min(wanted, max(room, LEAST_REPLY))
+        return sampling
+
+    def _text_out(self) -> TextOut:
+        forced = self.ask.choice.kind in ("required", "named")
+        stops = () if forced else self.ask.stops
+        return TextOut(stops, bare_json=self.ask.wants_json)
 
     def _settled(self, outcome: Outcome) -> tuple[str, tuple[ToolCall, ...]]:
         """Text and calls that leave. Raises Failure where a call was owed and none came."""
@@ -302,5 +342,10 @@ class Exchange:
         assert isinstance(outcome, Answer | GiveUp)
         return outcome.text, ()
 
-    def _end(self, text: str, calls: tuple[ToolCall, ...]) -> End:
-        return End(text, calls, self._finish_reason or "stop", self._usage)
+    def _end(self, text: str, calls: tuple[ToolCall, ...], stopped: str | None = None) -> End:
+        reason = "stop" if stopped is not None else finish_reason_of(self._finish_reason)
+        if self._usage is not None:
+            return End(text, calls, reason, self._usage, stopped=stopped)
+        written = "".join(self._heard) or text
+        guess = Usage(self.rough_prompt_tokens(), max(1, rough_tokens(written)))
+        return End(text, calls, reason, guess, estimated=True, stopped=stopped)

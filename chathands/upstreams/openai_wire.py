@@ -212,7 +212,9 @@ class ReplyBody:
                 if self.ended:
                     return pieces
                 read = self._read(document)
-                pieces.extend([Verbatim(text)] if self._verbatim == "events" else read)
+                if self._verbatim == "events" and isinstance(document, dict):
+                    read = [Verbatim(text, document)]
+                pieces.extend(read)
         return pieces
 
     def _documents(self, data: str) -> Iterator[tuple[str, Any]]:
@@ -245,8 +247,11 @@ class ReplyBody:
             raise self._garbage("the reply is not JSON") from None
         if isinstance(document, list) and len(document) == 1:
             document = document[0]  # Gemini's compatible endpoint wraps its errors in a list
-        read = self._read(document)
-        return [Verbatim(text)] if self._verbatim == "document" else [*read]
+            text = json.dumps(document, ensure_ascii=False)
+        pieces = self._read(document)
+        if self._verbatim == "document" and isinstance(document, dict):
+            return [Verbatim(text, document)]
+        return pieces
 
     def _read(self, document: Any) -> list[Piece]:
         if not isinstance(document, Mapping):

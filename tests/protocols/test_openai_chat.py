@@ -5,7 +5,8 @@ import json
 import pytest
 
 from chathands.conversation import Role, ToolCall, ToolChoice
-from chathands.protocols.openai import BadRequest, ChatRequest, ChunkEncoder, completion
+from chathands.protocols.openai import BadRequest, ChatRequest
+from chathands.protocols.openai_reply import ChunkEncoder, completion
 
 TOOL = {
     "type": "function",
@@ -104,7 +105,7 @@ def test_arguments_go_out_as_a_json_string_with_readable_characters():
 
 def test_a_stream_numbers_its_calls_and_ends_in_done():
     encoder = ChunkEncoder(id="x", created=1, model="m")
-    lines = encoder.start() + encoder.text("a")
+    lines = encoder.text("a")
     lines += encoder.call(ToolCall("1", "lookup", {})) + encoder.call(ToolCall("2", "lookup", {}))
     lines += encoder.end("stop")
     events = [line.removeprefix("data: ") for line in lines.split("\n\n") if line]
