@@ -8,12 +8,16 @@ import signal
 from contextlib import AsyncExitStack
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from chathands.errors import ConfigError
+from chathands.open_files import raise_open_files
 from chathands.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from chathands.upstreams.router import Router
 
 LEAVING_SECONDS = 2
 """For replies on their way when the gateway is stopped; without it, one that hangs holds it up for
@@ -35,6 +39,7 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         """网关（上游只会聊天，客户端得到真正的 tool_calls）和工具接口（HTTP 调用同一批工具）。"""
         settings = model_settings(upstream, model)
+        raise_open_files()
         if host not in LOOPBACK and not settings.api.tokens:
             raise ConfigError(
                 f"refusing to listen on {host} without tokens",
@@ -48,6 +53,16 @@ def model_settings(url: str | None, name: str | None) -> Settings:
     return load_settings(model=model) if model else load_settings()
 
 
+def models_line(settings: Settings, router: Router) -> str:
+    """The models and in which mode each is asked; which one, where it is only one."""
+    from chathands.upstreams.ways import mode_line
+
+    default = router.default
+    own = f"{default.name}，模式 {mode_line(settings, default.ways)}"
+    others = [f"{name}（{m.ways}）" for name, m in router.members.items() if name != default.name]
+    return "；".join([own, *others])
+
+
 async def _serve(settings: Settings, host: str, port: int) -> None:
     import uvicorn
 
@@ -56,9 +71,9 @@ async def _serve(settings: Settings, host: str, port: int) -> None:
     from chathands.errors import LocalModelError, ToolLoadError
     from chathands.server import create_app
     from chathands.server.auth import Auth
+    from chathands.server.connection import serve_options
     from chathands.server.tools_api import ToolsApi
-    from chathands.upstreams.build import build_upstream
-    from chathands.upstreams.ways import mode_line, ways_of
+    from chathands.upstreams.build import build_router
 
     def not_loaded(error: ToolLoadError) -> None:
         typer.echo(error.sentence, err=True)
@@ -76,17 +91,17 @@ async def _serve(settings: Settings, host: str, port: int) -> None:
         toolbox = await closing.enter_async_context(
             build_toolbox(settings, owner=SERVER, on_load_error=not_loaded, on_mended=mended)
         )
-        auth, ways = Auth(settings.api.tokens), ways_of(settings)
+        auth = Auth(settings.api.tokens)
         tools = ToolsApi(toolbox, settings, auth)
         closing.push_async_callback(tools.aclose)
-        upstream = None
+        router = None
         try:
-            upstream = await build_upstream(settings)
-            closing.push_async_callback(upstream.aclose)
-            gateway = f"{upstream.name}，模式 {mode_line(settings, ways)}"
+            router = await build_router(settings)
+            closing.push_async_callback(router.aclose)
+            gateway = models_line(settings, router)
         except (ConfigError, LocalModelError) as error:
             gateway = f"没有模型，只提供工具接口。{error.sentence}"
-        app = create_app(upstream, auth=auth, ways=ways, tools=tools)
+        app = create_app(router, auth=auth, tools=tools)
         tools.start()
         typer.echo(f"网关：http://{host}:{port}/v1 → {gateway}")
         count = len(toolbox.registry.current.specs)
@@ -105,9 +120,8 @@ async def _serve(settings: Settings, host: str, port: int) -> None:
                 err=True,
             )
         config = uvicorn.Config(
-            app, host, port, log_level="warning", access_log=False, ws="none",
-            proxy_headers=False,  # who asks is known by token; an address in a header is a claim
-            server_header=False, timeout_graceful_shutdown=LEAVING_SECONDS,
+            app, host, port, log_level="warning", timeout_graceful_shutdown=LEAVING_SECONDS,
+            **serve_options(),
         )  # fmt: skip
         # uvicorn ends by raising the signal again, and everything here is still to be closed:
         # calls to be written down, child processes to be ended.
