@@ -20,6 +20,7 @@ from chathands.server.auth import Auth
 from chathands.server.chat_api import ChatApi
 from chathands.server.errors import ApiError, error_response
 from chathands.server.gateway import CLIENT_CLOSED, REQUEST_SECONDS, Gateway
+from chathands.server.messages_api import MessagesApi
 from chathands.server.models_api import ModelsApi, WatchApi
 from chathands.settings import ApiToken
 from chathands.upstreams.base import Upstream
@@ -59,7 +60,12 @@ def create_app(
 
     router = upstream if isinstance(upstream, Router | None) else Router.only(upstream, ways)
     gateway = Gateway(door, router, seconds=seconds)
-    for api in (ModelsApi(gateway), WatchApi(gateway, door), ChatApi(gateway)):
+    for api in (
+        ModelsApi(gateway),
+        WatchApi(gateway, door),
+        ChatApi(gateway),
+        MessagesApi(gateway),
+    ):
         api.add_to(app)
     return app
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -125,13 +126,14 @@ async def _chunks(
     exchange: Exchange, wire: ChatRequest, head: dict[str, Any], encoder: _Encoder
 ) -> AsyncGenerator[str, None]:
     """Ends in `[DONE]`."""
-    async for event in exchange.events():
-        if isinstance(event, TextDelta):
-            yield encoder.text(event.text)
-        elif isinstance(event, CallReady):
-            yield encoder.call(event.call)
-        elif isinstance(event, End):
-            yield encoder.end(event.finish_reason, _usage(event))
+    async with aclosing(exchange.events()) as events:
+        async for event in events:
+            if isinstance(event, TextDelta):
+                yield encoder.text(event.text)
+            elif isinstance(event, CallReady):
+                yield encoder.call(event.call)
+            elif isinstance(event, End):
+                yield encoder.end(event.finish_reason, _usage(event))
 
 
 # --- requests without tools: the upstream's own reply
@@ -140,11 +142,12 @@ async def _chunks(
 async def _passed_on_whole(exchange: Exchange, wire: ChatRequest, head: dict[str, Any]) -> str:
     texts: list[str] = []
     own = None
-    async for piece in exchange.passed_on():
-        if isinstance(piece, Verbatim):
-            own = piece
-        elif isinstance(piece, Text):
-            texts.append(piece.text)
+    async with aclosing(exchange.passed_on()) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, Verbatim):
+                own = piece
+            elif isinstance(piece, Text):
+                texts.append(piece.text)
     end = exchange.passed_on_end("".join(texts) if own is None else own.data)
     usage = _usage(end)
     if own is None:  # it answered in events, or does not speak this protocol
@@ -161,13 +164,14 @@ async def _passed_on(
     own = PassedOn(**head, bare_json=exchange.ask.wants_json)
     texts: list[str] = []
     verbatim = False
-    async for piece in exchange.passed_on():
-        if isinstance(piece, Verbatim):
-            verbatim = True
-            yield own.event(piece.data, piece.document)
-        elif isinstance(piece, Text):
-            texts.append(piece.text)
-            yield encoder.text(piece.text)
+    async with aclosing(exchange.passed_on()) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, Verbatim):
+                verbatim = True
+                yield own.event(piece.data, piece.document)
+            elif isinstance(piece, Text):
+                texts.append(piece.text)
+                yield encoder.text(piece.text)
     end = exchange.passed_on_end("".join(texts) or "x" * own.characters)
     if not verbatim:
         yield encoder.end(end.finish_reason, _usage(end))
