@@ -23,9 +23,9 @@ from pydantic_settings.exceptions import SettingsError
 from chathands.env_files import PREFIX, env_files, faults_in, values_of
 from chathands.errors import ConfigError
 from chathands.models_file import Entry
-
-DRY_RUN = "dry-run"
-"""A robot with this webhook prints what would be pushed instead of pushing."""
+from chathands.settings_push import DRY_RUN as DRY_RUN
+from chathands.settings_push import DingTalkSettings, PushSettings
+from chathands.settings_push import Robot as Robot
 
 
 class _Section(BaseModel):
@@ -63,32 +63,6 @@ class ModelSettings(_Section):
         if not value.startswith(("http://", "https://")):
             raise ValueError("要以 http:// 或 https:// 开头")
         return value
-
-
-class Robot(_Section):
-    """A DingTalk custom robot; `webhook` is its whole address, or `dry-run`."""
-
-    webhook: SecretStr
-    secret: SecretStr | None = None
-    keywords: tuple[str, ...] = ()
-
-    @field_validator("webhook")
-    @classmethod
-    def _an_address(cls, value: SecretStr) -> SecretStr:
-        address = value.get_secret_value().strip()
-        if address != DRY_RUN and not address.startswith(("http://", "https://")):
-            raise ValueError("webhook 要是完整的 https:// 地址")
-        return SecretStr(address)
-
-    @property
-    def dry_run(self) -> bool:
-        return self.webhook.get_secret_value() == DRY_RUN
-
-
-class DingTalkSettings(_Section):
-    robots: dict[str, Robot] = Field(default_factory=dict)
-    timeout: float = Field(default=10, gt=0)
-    """Seconds for one push; the robot answers in well under one."""
 
 
 class WeatherSettings(_Section):
@@ -199,6 +173,8 @@ class ApiSettings(_Section):
     """Seconds after which a call goes on as a job: well below the 60 at which proxies give up."""
     job_seconds: float = Field(default=600, gt=0)
     """How long the result of a job can be fetched."""
+    on_bot_port: bool = False
+    """Whether bot.py serves the gateway and the tool API too, on its own port."""
     body_kb: int = Field(default=1024, ge=1)
     """Of a tool's arguments; texts are a few kB, files are not passed as arguments."""
 
@@ -279,6 +255,7 @@ class Settings(BaseSettings):
     local_model: bool = True
     """Whether the local default may be used when no model is configured."""
     dingtalk: DingTalkSettings = Field(default_factory=DingTalkSettings)
+    push: PushSettings = Field(default_factory=PushSettings)
     weather: WeatherSettings = Field(default_factory=WeatherSettings)
     group: GroupSettings = Field(default_factory=GroupSettings)
     api: ApiSettings = Field(default_factory=ApiSettings)
@@ -340,6 +317,7 @@ _WHY = {
     "model_type": "要写成 JSON 对象",
     "extra_forbidden": "没有这个配置，请检查拼写",
     "missing": "没有写",
+    "string_pattern_mismatch": "写法不对",
     "ip_any_address": "要是 IP 地址，例如 127.0.0.1 或 0.0.0.0",
 }
 

@@ -48,8 +48,8 @@ def test_no_question_of_the_readme_is_in_code_prompts_or_data(question: str):
 
 
 def test_the_shipped_tools_all_load():
-    report = load_tools(ROOT / "tools", Settings(_env_file=None))
+    report = load_tools(ROOT / "tools", Settings(_env_file=None), every=True)
     assert report.errors == ()
-    assert {"read_excel_data", "aggregate_excel_data", "send_dingtalk_message", "get_weather"} == (
+    assert {"read_excel_data", "aggregate_excel_data", "send_dingtalk_message", "get_weather"} <= (
         set(report.generation.specs)
     )

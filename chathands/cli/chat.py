@@ -65,7 +65,7 @@ def _terminal_settings(project: Path, url: str | None, name: str | None) -> Sett
         path: Path = getattr(settings, field)
         if not path.is_absolute():
             setattr(settings, field, (project / path).resolve())
-    if not settings.dingtalk.robots:
+    if not (settings.dingtalk.robots or settings.push.robots or settings.push.chats):
         settings.dingtalk.robots = {DEMO_ROBOT: Robot(webhook=SecretStr(DRY_RUN))}
     return settings
 

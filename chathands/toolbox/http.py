@@ -7,6 +7,7 @@ address is inside the house.
 from __future__ import annotations
 
 import logging
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ TIMEOUT_SECONDS = 10.0
 
 CONNECTIONS = 64
 """At once, over all tools."""
+
+_HOOK = re.compile(r"/hook/.+")
 
 _OWN = ("127.0.0.1", "localhost", "[::1]")
 """Hosts a proxy of the environment cannot reach for us."""
@@ -41,10 +44,11 @@ class SharedHttp:
 
 
 def hide_queries() -> None:
-    """Keep the queries of addresses out of httpx's log, whatever its level.
+    """Keep the queries of addresses, and the ends of webhooks, out of httpx's log, whatever its
+    level.
 
     It logs every request's whole address at INFO, and the token of a robot or the key of a
-    weather service is part of that.
+    weather service is part of that; Feishu's robots have theirs in the path.
     """
     logger = logging.getLogger("httpx")
     if not any(isinstance(each, _WithoutQueries) for each in logger.filters):
@@ -57,7 +61,9 @@ class _WithoutQueries(logging.Filter):
 
         if isinstance(record.args, tuple):
             record.args = tuple(
-                arg.copy_with(query=None) if isinstance(arg, httpx.URL) else arg
+                arg.copy_with(query=None, path=_HOOK.sub("/hook/***", arg.path))
+                if isinstance(arg, httpx.URL)
+                else arg
                 for arg in record.args
             )
         return True

@@ -91,6 +91,8 @@ def _secrets_in(value: Any) -> Iterator[str]:
         yield secret
         if "://" in secret:
             yield from (part for _, part in parse_qsl(urlsplit(secret).query))
+            # Some robots have their token as the end of the path.
+            yield from (part for part in urlsplit(secret).path.split("/") if len(part) >= 16)
     elif isinstance(value, BaseModel):
         for name in type(value).model_fields:
             item = getattr(value, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from plugins.group_chat.messages import Arrival, Attachment, Fate, Forwarded, In
 from plugins.group_chat.notices import Allowed, Joined, Notice, Recalled, Removed
 from plugins.group_chat.pace import Bundle, Bundles, Signs
 from plugins.group_chat.presence import Presence
+from plugins.group_chat.pushing import Pushing
 from plugins.group_chat.queue import ConversationQueue, FairGate, QueueFull, RateLimit
 from plugins.group_chat.redaction import Redaction
 from plugins.group_chat.replies import RESTARTING_EARLY
@@ -297,6 +298,10 @@ class GroupChat:
             if receipt.fate in (Fate.SENT, Fate.UNKNOWN):
                 return True
         return False
+
+    def pushing(self, accounts: Callable[[], Sequence[tuple[str, str]]]) -> Pushing:
+        """What brings to other chats what tools send there; `accounts`: those connected now."""
+        return Pushing(self._sender, self.presence, accounts)
 
     def connected(self, platform: str, bot_id: str) -> None:
         """An account is there (again): what could not be said is said now."""

@@ -10,10 +10,15 @@ from plugins.group_chat.messages import Place
 from plugins.group_chat.onebot_v11_notices import PLATFORM
 
 
+def connected_accounts() -> list[tuple[str, str]]:
+    """(platform, account) of each connection there is."""
+    return [(PLATFORM, bot_id) for bot_id, bot in get_bots().items() if isinstance(bot, Bot)]
+
+
 def superuser_chats() -> list[list[Place]]:
     """For each SUPERUSER the private chats with them, one through each account that is connected;
     which of the accounts is their friend is not known."""
-    accounts = [bot_id for bot_id, bot in get_bots().items() if isinstance(bot, Bot)]
+    accounts = [bot_id for _, bot_id in connected_accounts()]
     listed = {person.removeprefix("onebot:") for person in get_driver().config.superusers}
     return [
         [Place(PLATFORM, bot_id, None, person) for bot_id in accounts]

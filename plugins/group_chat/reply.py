@@ -46,6 +46,8 @@ class Receipt:
 
     ids: tuple[str, ...] = field(default=())
     fate: Fate = Fate.SENT
+    doubtful: bool = False
+    """Of some message it is not known whether it was shown, whatever became of the rest."""
 
 
 class Sender:
@@ -91,13 +93,22 @@ class Sender:
         """
         parcels = await self._parcels(Wrapping(place, self._settings), text, verbatim, files)
         ids: list[str] = []
+        doubts: list[str] = []
         worst = Fate.SENT
         for parcel in quoting(parcels, quote):
-            fate = await self._hand_over(parcel, ids, patience, seconds)
+            fate = await self._hand_over(parcel, ids, doubts, patience, seconds)
             worst = max(worst, fate, key=_WORST.index)
             if fate in (Fate.REFUSED, Fate.DOWN):
                 break
-        return Receipt(tuple(ids), worst)
+        return Receipt(tuple(ids), worst, bool(doubts))
+
+    async def hand_file(
+        self, place: Place, file: tuple[str, bytes], *, patience: float, seconds: float
+    ) -> Fate:
+        """Send a file and nothing in its place: `say` would put words there where it is refused."""
+        name, data = file
+        message = Outgoing(place, "", kind="file", file=(self.redaction.markdown(name), data))
+        return (await self._deliver(message, patience, seconds)).fate
 
     async def _parcels(
         self, wrapping: Wrapping, text: str, verbatim: bool, files: Sequence[tuple[str, bytes]]
@@ -123,7 +134,12 @@ class Sender:
         return found
 
     async def _hand_over(
-        self, parcel: Parcel, ids: list[str], patience: float, seconds: float | None
+        self,
+        parcel: Parcel,
+        ids: list[str],
+        doubts: list[str],
+        patience: float,
+        seconds: float | None,
     ) -> Fate:
         """Deliver the parcel, in the first of its ways that is not refused."""
         worst = Fate.SENT
@@ -135,6 +151,7 @@ class Sender:
                 if sent.fate is Fate.UNKNOWN:
                     logger.warning(f"send not acknowledged, not repeated: {sent.detail}")
                     worst = Fate.UNKNOWN
+                    doubts.append(sent.detail)
                 elif sent.fate is not Fate.SENT:
                     last = way == len(parcel.ways) or number > 0 or sent.final
                     if last or sent.fate is not Fate.REFUSED:

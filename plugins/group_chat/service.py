@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
@@ -19,10 +19,11 @@ from plugins.group_chat.chat import GroupChat
 from plugins.group_chat.commands import Commands
 from plugins.group_chat.lifecycle import Engine, Farewell
 from plugins.group_chat.log_tail import LogTail
-from plugins.group_chat.onebot_v11_connecting import superuser_chats
+from plugins.group_chat.onebot_v11_connecting import connected_accounts, superuser_chats
 
 if TYPE_CHECKING:
     from chathands.agent import Agent, AgentFacts
+    from chathands.toolbox.delivery import Deliver
     from chathands.upstreams.weights import Progress
 
 
@@ -32,6 +33,8 @@ class Service:
     chat: GroupChat
 
     def __init__(self, line: onebot_v11.OneBotLine) -> None:
+        self.followers: list[Callable[[Agent], Awaitable[object]]] = []
+        """Told of the agent when it is there."""
         self._line = line
         self._engine: Engine | None = None
         self._farewell: Farewell | None = None
@@ -46,7 +49,11 @@ class Service:
         self._line.configure(settings.group)
         log = LogTail(Redactor.of(settings).sentence)
         self._log_handler = log.install()
-        self._engine = engine = Engine(lambda: _agent_of(settings, told, commands, admins))
+        self._engine = engine = Engine(
+            lambda: _agent_of(
+                settings, told, commands, admins, self.chat.pushing(connected_accounts)
+            )
+        )
         commands = Commands(settings, engine, log)
 
         def told(progress: Progress) -> None:
@@ -91,6 +98,8 @@ class Service:
         for level, text in _agent_lines(agent.describe()):
             logger.log(level, text)
         self.chat.restore(agent)
+        for follow in self.followers:
+            await follow(agent)
         self._announcing = asyncio.create_task(
             self.chat.tickets.announce_forever(agent.store.tickets, superuser_chats),
             name="chathands-announce-tickets",
@@ -109,7 +118,11 @@ async def _outbox_of(settings: Settings) -> Outbox | None:
 
 
 def _agent_of(
-    settings: Settings, told: Callable[[Progress], None], commands: Commands, admins: Admins
+    settings: Settings,
+    told: Callable[[Progress], None],
+    commands: Commands,
+    admins: Admins,
+    deliver: Deliver,
 ) -> AbstractAsyncContextManager[Agent]:
     # Here and not above: it brings in the model client, the tools and the store.
     from chathands.agent import build_agent
@@ -120,6 +133,7 @@ def _agent_of(
         on_mended=admins.mended,
         progress=told,
         on_store=commands.open,
+        deliver=deliver,
     )
 
 

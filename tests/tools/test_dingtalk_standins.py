@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from tools.push.client import signature
+from tools.push.dingtalk import signature
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -49,12 +49,11 @@ def aggregate_report(name: str, asked: str | None, result: dict[str, Any], budge
         return "\n".join([*lines, "没有符合条件的行。", *_remarks(result)])
     if result["caution"]:
         lines.append(result["caution"])
-    keys = len(result["headers"]) - len(result["overall"])
     table, rows = _table(result["headers"], result["rows"], budget - _FRAME)
     lines += ["", table]
     if result["groups"] > rows:
         lines += ["", f"共 {result['groups']} 组，只列出 {rows} 组"]
-    if keys:
+    if result["keys"]:
         whole = "，".join(f"{title} {value}" for title, value in result["overall"])
         lines += ["", f"全部 {used} 行：{whole}"]
     return "\n".join(lines + _remarks(result))

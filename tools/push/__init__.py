@@ -1,33 +1,43 @@
-"""The DingTalk push tool: robots named in the settings, one tool, nothing sent twice."""
+"""Pushing: robots and chats named in the settings, few tools, nothing sent twice.
+
+`send_dingtalk_message` serves the robots of CHATHANDS__DINGTALK__ROBOTS and stays as it was;
+`push_message` serves everything of CHATHANDS__PUSH__…. Each is offered where its own is set.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field
 
 from chathands import Choices, ToolContext, tool
-from chathands.errors import ToolError, ToolFailed, ToolOutcomeUnknown
+from chathands.errors import ToolFailed
+from chathands.toolbox.delivery import Delivery
 
-from .answers import Refused
-from .client import RobotClient
-from .limiter import Limiter
-from .messages import Composed, Message, compose
+from . import dingtalk
+from .draft import Composed, Draft
+from .robots import PLATFORMS, calls_of, send_all, with_file
 
 if TYPE_CHECKING:
-    from chathands.settings import Robot, Settings
+    from chathands.settings import Settings
+    from chathands.settings_push import PushChat, PushRobot
+
+T = TypeVar("T")
 
 REHEARSED = "【演练】没有真的发送。"
 
-MARGIN_SECONDS = 0.5
-"""Kept of the call's time: a late answer is then noticed here, where the parts are counted."""
-
-_limiter = Limiter()
+FILE_LIMIT = 20_000_000
+"""Bytes, which is what WeCom takes."""
 
 
 def configured_robots(settings: Settings) -> list[str]:
     return list(settings.dingtalk.robots)
+
+
+def push_targets(settings: Settings) -> list[str]:
+    return [*settings.push.robots, *settings.push.chats]
 
 
 def _only_one_is_default(schema: dict[str, Any]) -> None:
@@ -45,6 +55,7 @@ def _only_one_is_default(schema: dict[str, Any]) -> None:
     timeout=30,
     target="robot",
     shows=("title", "content"),
+    enabled_when=lambda settings: bool(settings.dingtalk.robots),
     examples=[
         (
             "在钉钉上跟销售群说一声，明早八点盘点",
@@ -83,74 +94,150 @@ async def send_dingtalk_message(
     何时不用：用户只是要看结果、要草稿、问怎么发；在当前聊天里回复（直接回答就行）；用户没说发什么内容（先问）。
     同一内容只发一次。结果没有写“已推送”，就不能说已经发了。
     """
-    name, chosen = _choose(robot, ctx.settings.dingtalk.robots)
-    composed = compose(title, content, chosen.keywords)
+    name, chosen = _choose(robot, ctx.settings.dingtalk.robots, "钉钉机器人", "robot")
+    composed = dingtalk.markdown(title, content, chosen.keywords)
     if chosen.dry_run:
         ctx.tell(REHEARSED)
         return _rehearsal(name, composed)
-    await _deliver(ctx, chosen, composed.messages)
-    count = len(composed.messages)
-    said = f"已推送到钉钉“{name}”：{composed.messages[0].title}" + (
-        f" 等 {count} 条。" if count > 1 else "。"
-    )
-    return "\n".join([said, *(f"说明：{remark}。" for remark in composed.remarks)])
+    timeout = ctx.settings.dingtalk.timeout
+    await send_all(ctx, PLATFORMS["dingtalk"], chosen, composed.messages, each=timeout)
+    return _said(f"钉钉“{name}”", composed)
 
 
-def _choose(name: str, robots: Mapping[str, Robot]) -> tuple[str, Robot]:
-    if not robots:
-        raise ToolFailed(
-            "还没有配置钉钉机器人，没有发出。请管理员在 .env 里设置 CHATHANDS__DINGTALK__ROBOTS，"
-            '例如 {"群名": {"webhook": "https://…", "secret": "SEC…"}}；'
-            "webhook 写 dry-run 就只演练不发送。"
+@tool(
+    side_effect="outward",
+    timeout=30,
+    target="target",
+    shows=("title", "content"),
+    enabled_when=lambda settings: bool(push_targets(settings)),
+    examples=[
+        (
+            "把这条发到运维群，提醒老王看一下",
+            {"target": "运维群", "content": "测试环境今晚 22:00 升级。", "mention": ["老王"]},
         )
-    names = "、".join(robots)
-    if name in robots:
-        return name, robots[name]
+    ],
+)
+async def push_message(
+    ctx: ToolContext,
+    content: Annotated[
+        str, Field(description="完整的正文，Markdown。要发数据就把查到的数据写进来，不要写占位符")
+    ] = "",
+    target: Annotated[
+        str,
+        Choices(push_targets),
+        Field(
+            description="发给哪个群或人，只能从列出的名字里选；只有一个时可以不写",
+            json_schema_extra=_only_one_is_default,
+        ),
+    ] = "",
+    title: Annotated[str, Field(max_length=60, description="标题，通知和报告才写")] = "",
+    mention: Annotated[
+        list[str], Field(max_length=20, description="要 @ 的人：名字或手机号。用户说了才写")
+    ] = [],  # noqa: B006 (a tool's default is part of its schema)
+    file: Annotated[str, Field(description="一起发的文件的路径；只有企业微信和 QQ 能收")] = "",
+) -> str:
+    """把消息或文件推送到别的群或人（企业微信、飞书、钉钉、QQ）。立刻发出，不能撤回。
+
+    何时用：用户明确要求发、推送、通知到列出的某个群或人。数据还没查到时先查，下一步再发。
+    何时不用：在当前聊天里回复；用户只要草稿；没说发什么，或有几个目标而没说发到哪个（先问）。
+    同一内容只发一次。结果没有写“已推送”，就不能说已经发了。
+    """
+    push = ctx.settings.push
+    targets: dict[str, PushRobot | PushChat] = {**push.robots, **push.chats}
+    name, _ = _choose(target, targets, "推送目标", "target")
+    if not (content.strip() or file):
+        raise ToolFailed("没有要发的内容，没有发出。请先写好正文，或者写上要发的文件。")
+    named = await _opened(ctx, file) if file else None
+    if name in push.chats:
+        return await _to_chat(ctx, name, push.chats[name], title, content, mention, named)
+    robot = push.robots[name]
+    platform = PLATFORMS[robot.platform or "dingtalk"]
+    calls = calls_of(mention, robot, platform)
+    composed = Composed(())
+    if content.strip():
+        composed = platform.compose(Draft(title, content, robot.keywords, calls))
+    if named is not None:
+        messages = await with_file(ctx, robot, composed.messages, *named)
+        composed = Composed(messages, composed.remarks)
+    if robot.dry_run:
+        ctx.tell(REHEARSED)
+        return _rehearsal(name, composed)
+    await send_all(ctx, platform, robot, composed.messages, each=push.timeout)
+    return _said(f"{platform.whom}“{name}”", composed)
+
+
+def _choose(name: str, known: Mapping[str, T], what: str, parameter: str) -> tuple[str, T]:
+    if not known:  # only a tool that was offered before the settings changed gets here
+        raise ToolFailed(f"还没有配置{what}，没有发出。请管理员照 docs/tools.md 配置。")
+    names = "、".join(known)
+    if name in known:
+        return name, known[name]
     if name:
-        raise ToolFailed(f"没有叫“{name}”的钉钉机器人，没有发出。可用的有：{names}。")
-    if len(robots) > 1:
+        raise ToolFailed(f"没有叫“{name}”的{what}，没有发出。可用的有：{names}。")
+    if len(known) > 1:
         raise ToolFailed(
-            f"有几个钉钉机器人：{names}。没有发出；请先问用户发到哪一个，再写上 robot。"
+            f"有几个{what}：{names}。没有发出；请先问用户发到哪一个，再写上 {parameter}。"
         )
-    return next(iter(robots.items()))
+    return next(iter(known.items()))
 
 
-async def _deliver(ctx: ToolContext, robot: Robot, messages: Sequence[Message]) -> None:
-    """Push every message in order. Raises at the first that is not certainly taken, and says what
-    went out before it."""
-    key = robot.webhook.get_secret_value()
-    wait = _limiter.reserve(key, len(messages))
-    if wait > 0:
+async def _opened(ctx: ToolContext, path: str) -> tuple[str, bytes]:
+    """(name, content). Raises what `FileRoots.open` does."""
+
+    def read() -> tuple[str, bytes]:
+        with ctx.files.open(path) as opened:
+            if opened.size > FILE_LIMIT:
+                raise ToolFailed("文件超过 20 MB，没有发出。")
+            return opened.name.rpartition("/")[2], opened.read(FILE_LIMIT + 1)
+
+    name, data = await asyncio.to_thread(read)
+    if not data:
+        raise ToolFailed("这个文件是空的，没有发出。")
+    return name, data
+
+
+async def _to_chat(
+    ctx: ToolContext,
+    name: str,
+    chat: PushChat,
+    title: str,
+    content: str,
+    mention: Iterable[str],
+    file: tuple[str, bytes] | None,
+) -> str:
+    if ctx.deliver is None:
         raise ToolFailed(
-            f"这个钉钉机器人一分钟最多收 20 条，现在发不下，没有发出。请过 {wait:.0f} 秒再发。"
+            f"“{name}”是 QQ 聊天，只有 QQ 机器人开着、从它那里说才发得到；现在不是，没有发出。"
         )
-    client = RobotClient(ctx.http(), robot)
-    for sent, message in enumerate(messages):
-        try:
-            await client.push(message.title, message.text, seconds=_seconds(ctx))
-        except ToolError as error:
-            if isinstance(error, Refused) and error.limited:
-                _limiter.close(key)
-            if not sent:
-                raise
-            # Failed as a whole would invite sending all of it again.
-            raise ToolOutcomeUnknown(
-                f"分成 {len(messages)} 条的消息只确定发出了前 {sent} 条，第 {sent + 1} 条没有成功："
-                f"{error.sentence}其余没有发。不要整条重发，请先到群里核对。",
-                detail=str(error),
-            ) from None
+    if any(each.strip() for each in mention):
+        raise ToolFailed("推到 QQ 聊天时不能 @ 人，没有发出。请去掉 mention 再发。")
+    text = f"**{title.strip()}**\n\n{content}" if title.strip() else content
+    await ctx.deliver(
+        Delivery(
+            text if content.strip() else title,
+            group_id=chat.group,
+            user_id=chat.user,
+            files=(file,) if file else (),
+            bot_id=ctx.caller.bot_id,
+        ),
+        seconds=max(0.0, ctx.remaining() - 0.5),
+    )
+    what = title.strip() or (file[0] if file and not content.strip() else "")
+    return f"已推送到 QQ“{name}”" + (f"：{what}。" if what else "。")
 
 
-def _seconds(ctx: ToolContext) -> float:
-    left = min(ctx.settings.dingtalk.timeout, ctx.remaining() - MARGIN_SECONDS)
-    if left <= 0:
-        raise ToolFailed("剩下的时间不够再发一条，没有发出。请重新说一次。")
-    return left
+def _said(where: str, composed: Composed) -> str:
+    count = len(composed.messages)
+    title = composed.messages[0].title
+    said = f"已推送到{where}" + (f"：{title}" if title else "")
+    said += f" 等 {count} 条。" if count > 1 else "。"
+    return "\n".join([said, *(f"说明：{remark}。" for remark in composed.remarks)])
 
 
 def _rehearsal(name: str, composed: Composed) -> str:
     parts = [f"{REHEARSED}机器人“{name}”设为演练，将会推送："]
     for message in composed.messages:
-        parts += [f"标题：{message.title}", message.text]
+        parts += [f"标题：{message.title}"] if message.title else []
+        parts += [message.text]
     parts += [f"说明：{remark}。" for remark in composed.remarks]
     return "\n\n".join(parts)

@@ -1,8 +1,9 @@
-"""Markdown as DingTalk shows it on a phone: no tables, no code, every line break doubled.
+"""Markdown as lines of what robots show: no tables, no code, every line break meant.
 
-Documented for custom robots: `#` to `######`, `>`, `**`, `*`, links, images, `-` and `1.` lists.
-Tables are shown on a PC and not on phones, so their rows become list blocks. A single line break
-shows as none. `@` is defused: names and numbers come from data, and nobody is to be called by it.
+The subset is what DingTalk documents for custom robots: `#` to `######`, `>`, `**`, `*`, links,
+images, `-` and `1.` lists. Tables are shown on a PC and not on phones, so their rows become list
+blocks. A single line break shows as none there. `@` is defused: names and numbers come from data,
+and nobody is to be called by it. What the others show differently is in reading.py.
 """
 
 from __future__ import annotations
@@ -40,6 +41,10 @@ class Line:
 
     text: str
     item: bool = False
+    opener: str = ""
+    """What has to stand before it where a part begins with it: a table's head, a code fence."""
+    closer: str = ""
+    """What has to stand behind it where a part ends with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +56,7 @@ class Adapted:
 
 def adapt(content: str) -> Adapted:
     """The content as lines DingTalk shows the way they were meant."""
-    text = content.replace("\r\n", "\n").replace("\r", "\n")
-    source = _CONTROL.sub("", text).split("\n")
+    source = without_controls(content).split("\n")
     lines: list[Line] = []
     tables = 0
     index = 0
@@ -62,13 +66,17 @@ def adapt(content: str) -> Adapted:
         if fence:
             index = _code_block(source, index, fence["mark"], lines)
             continue
-        if _is_table(source, index):
+        if is_table(source, index):
             tables += 1
             index = _table(source, index, lines)
             continue
         lines.extend(_line(line))
         index += 1
     return Adapted(tuple(lines), tables)
+
+
+def without_controls(content: str) -> str:
+    return _CONTROL.sub("", content.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def joined(lines: Sequence[Line]) -> str:
@@ -108,7 +116,8 @@ def _code_block(source: Sequence[str], start: int, mark: str, lines: list[Line])
     return len(source)
 
 
-def _is_table(source: Sequence[str], index: int) -> bool:
+def is_table(source: Sequence[str], index: int) -> bool:
+    """Whether a table begins with this line."""
     if index + 1 >= len(source) or not _PIPE.search(source[index]):
         return False
     divider = source[index + 1].strip()

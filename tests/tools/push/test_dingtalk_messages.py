@@ -7,10 +7,9 @@ import time
 import pytest
 
 from chathands.errors import ToolFailed
-from tools.push.client import body_of, signature
-from tools.push.limiter import PER_MINUTE, Limiter
+from tools.push.dingtalk import BODY_LIMIT, body_of, markdown, signature
 from tools.push.markdown import adapt, joined, plain
-from tools.push.messages import BODY_LIMIT, compose
+from tools.push.pace import Pace
 
 
 def shown(content: str) -> str:
@@ -84,7 +83,7 @@ def test_a_link_in_a_cell_is_shown_as_text() -> None:
 
 
 def test_the_title_stands_once_above_the_text() -> None:
-    composed = compose("# 周报 **9 月**", "## 周报 9 月\n\n内容", ())
+    composed = markdown("# 周报 **9 月**", "## 周报 9 月\n\n内容", ())
     (message,) = composed.messages
     assert message.title == plain("周报 9 月")
     assert message.text == "#### 周报 9 月\n\n内容"
@@ -93,7 +92,7 @@ def test_the_title_stands_once_above_the_text() -> None:
 @pytest.mark.parametrize(("title", "content"), [("", "正文"), ("标题", " \n\n"), ("**", "正文")])
 def test_nothing_to_send_is_refused(title: str, content: str) -> None:
     with pytest.raises(ToolFailed, match="不能是空的"):
-        compose(title, content, ())
+        markdown(title, content, ())
 
 
 @pytest.mark.parametrize(
@@ -108,7 +107,7 @@ def test_nothing_to_send_is_refused(title: str, content: str) -> None:
     ],
 )
 def test_every_part_fits_and_nothing_is_lost(content: str) -> None:
-    composed = compose("长文", content, ("关键",))
+    composed = markdown("长文", content, ("关键",))
     assert len(composed.messages) > 1
     for message in composed.messages:
         assert len(body_of(message.title, message.text)) <= BODY_LIMIT
@@ -119,7 +118,7 @@ def test_every_part_fits_and_nothing_is_lost(content: str) -> None:
 
 
 def test_a_part_is_as_full_as_the_limit_allows() -> None:
-    composed = compose("满", "字\n" * 5000, ())
+    composed = markdown("满", "字\n" * 5000, ())
     assert len(body_of(composed.messages[0].title, composed.messages[0].text)) > BODY_LIMIT - 200
 
 
@@ -147,32 +146,44 @@ class Clock:
         return self.now
 
 
+ROBOT = ((20, 65.0),)
+FEISHU = ((100, 65.0), (5, 1.2))
+
+
 def test_twenty_places_are_given_in_a_minute_and_come_back() -> None:
     clock = Clock()
-    limiter = Limiter(clock)
-    assert [limiter.reserve("a", 1) for _ in range(PER_MINUTE)] == [0.0] * PER_MINUTE
-    wait = limiter.reserve("a", 1)
+    pace = Pace(clock)
+    assert [pace.reserve("a", 1, ROBOT).delays for _ in range(20)] == [(0.0,)] * 20
+    wait = pace.reserve("a", 1, ROBOT).wait
     assert 60 < wait < 70
-    assert limiter.reserve("b", 1) == 0
+    assert pace.reserve("b", 1, ROBOT).wait == 0
     clock.now += wait
-    assert limiter.reserve("a", 1) == 0
+    assert pace.reserve("a", 1, ROBOT).delays == (0.0,)
 
 
 def test_several_places_are_taken_together_or_not_at_all() -> None:
     clock = Clock()
-    limiter = Limiter(clock)
-    limiter.reserve("a", 15)
+    pace = Pace(clock)
+    pace.reserve("a", 15, ROBOT)
     clock.now += 30
-    limiter.reserve("a", 3)
-    wait = limiter.reserve("a", 5)
-    assert 30 < wait < 40  # until the fifteen are over
-    assert limiter.reserve("a", 2) == 0
+    pace.reserve("a", 3, ROBOT)
+    assert 30 < pace.reserve("a", 5, ROBOT).wait < 40  # until the fifteen are over
+    assert pace.reserve("a", 2, ROBOT).delays == (0.0, 0.0)
+
+
+def test_a_queue_gives_later_places_in_the_order_of_asking() -> None:
+    pace = Pace(Clock())
+    first = pace.reserve("a", 7, FEISHU, patience=10).delays
+    second = pace.reserve("a", 2, FEISHU, patience=10).delays
+    assert first == pytest.approx((0, 0, 0, 0, 0, 1.2, 1.2))
+    assert second == pytest.approx((1.2, 1.2))
+    assert pace.reserve("a", 2, FEISHU, patience=1).delays == ()
 
 
 def test_a_closed_robot_takes_nothing_for_a_minute() -> None:
     clock = Clock()
-    limiter = Limiter(clock)
-    limiter.close("a")
-    assert limiter.reserve("a", 1) == 60
+    pace = Pace(clock)
+    pace.close("a")
+    assert pace.reserve("a", 1, ROBOT).wait == 60
     clock.now += 60
-    assert limiter.reserve("a", 1) == 0
+    assert pace.reserve("a", 1, ROBOT).wait == 0
