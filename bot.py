@@ -14,7 +14,7 @@ import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import nonebot
 from nonebot.adapters.onebot.v11 import Adapter
@@ -27,7 +27,7 @@ from pydantic import ValidationError
 from chathands.env_files import env_files, faults_in, values_of
 from chathands.errors import ConfigError
 from chathands.run_context import current_run
-from chathands.settings import load_settings, why_invalid
+from chathands.settings import Settings, load_settings, why_invalid
 from chathands.toolbox import Redactor
 
 if TYPE_CHECKING:
@@ -87,7 +87,17 @@ def main() -> None:
         ws_ping_interval=settings.group.ping_seconds,
         ws_ping_timeout=settings.group.ping_seconds,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        **_limits_of_connections(settings),
     )
+
+
+def _limits_of_connections(settings: Settings) -> dict[str, Any]:
+    """For uvicorn, when programs use the port too and not only QQ's side."""
+    if not settings.api.on_bot_port:
+        return {}
+    from chathands.server.connection import GuardedProtocol
+
+    return {"http": GuardedProtocol}
 
 
 def _guard_log(hide: Callable[[str], str]) -> None:

@@ -70,6 +70,10 @@ class Agent:
         self.finished: tuple[Effect, ...] = (
             toolbox.audit.finished
         )  # those it ended, perhaps of runs it did not
+        self.toolbox = toolbox
+        """For what serves the same tools to others beside it."""
+        self.upstream = upstream
+        """The model, or why there is none."""
         self._registry = toolbox.registry
         self._tools = toolbox.tools
         self._store = store = toolbox.store

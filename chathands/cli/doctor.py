@@ -84,7 +84,7 @@ async def _measure(settings: Settings) -> None:
     from chathands.upstreams.ways import Measured, model_key, store
 
     cases = load_cases(probe_cases())
-    upstream = await build_upstream(settings)
+    upstream = await build_upstream(settings, alone=True)
     address, name = model_key(settings)
     typer.echo(f"{name}（{address}）：{len(cases)} 题 × {len(MODES)} 种方式")
     try:

@@ -38,13 +38,18 @@ _NO_MODEL = (
 )
 
 
-async def build_upstream(settings: Settings, *, progress: Report | None = None) -> Upstream:
+async def build_upstream(
+    settings: Settings, *, progress: Report | None = None, alone: bool = False
+) -> Upstream:
     """The model the settings ask for: an entry of chathands.toml with those that step in for it,
     the one at the configured address, or the local default, fetched, started and ready.
 
-    `progress` hears how far the local model is. Raises ConfigError when nothing is configured,
-    LocalModelError when the local model cannot be fetched or started. The caller closes it.
+    `progress` hears how far the local model is; `alone`: nobody steps in. Raises ConfigError when
+    nothing is configured, LocalModelError when the local model cannot be fetched or started. The
+    caller closes it.
     """
+    if settings.entry is not None and alone:
+        return _member(settings, settings.entry).chat
     if settings.entry is not None:
         from chathands.upstreams.router import Routed
 
@@ -56,6 +61,18 @@ async def build_router(settings: Settings, *, progress: Report | None = None) ->
     """All upstreams of the settings, by name. Raises like `build_upstream`."""
     own = None if settings.entry is not None else await _own_upstream(settings, progress)
     return _router(settings, own)
+
+
+def router_beside(settings: Settings, upstream: Upstream) -> Router:
+    """All upstreams of the settings for a program that serves beside the one that has `upstream`,
+    which is not made or closed a second time. Raises ConfigError."""
+    from chathands.upstreams.router import Routed, Router
+
+    if isinstance(upstream, Routed):
+        return upstream.router.lent()
+    if settings.models:
+        return _router(settings, upstream).lent(own_only=True)
+    return Router.only(upstream, ways_of(settings)).lent()
 
 
 def _router(settings: Settings, own: Upstream | None) -> Router:

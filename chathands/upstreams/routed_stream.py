@@ -114,7 +114,8 @@ class RoutedStream:
     async def _ask_next(self) -> None:
         """Have a stream from the next upstream and key. Raises UpstreamError when none is left."""
         member = self._left[0]
-        if self._request.tools is not None and member.ways.way.mode != "native":
+        native = self._request.tools is not None
+        if native and member is not self._first and member.ways.way.mode != "native":
             raise OtherWay(replace(member.ways.way, detour=member.name))
         key = member.keys.pick(self._tried)
         if key is None and member.keys.keys:

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, Self
 
 from chathands.emulation.outcome import ModelRequest
 from chathands.models_file import ANY, LONGEST_NAME
@@ -104,6 +105,7 @@ class Router:
         self._default = default
         self._own = own
         self._own_ways = own_ways or Ways()
+        self._closes_own = self._closes_members = True
         self.watch: Watch | None = None
 
     @classmethod
@@ -146,10 +148,17 @@ class Router:
             return None
         return self._route(member, name)
 
+    def lent(self, *, own_only: bool = False) -> Self:
+        """Another with the same upstreams, which closes none (`own_only`: not that one)."""
+        other = copy(self)
+        other._closes_own, other._closes_members = False, own_only
+        return other
+
     async def aclose(self) -> None:
-        for member in self._members.values():
-            await member.chat.aclose()
-        if self._own is not None:
+        if self._closes_members:
+            for member in self._members.values():
+                await member.chat.aclose()
+        if self._own is not None and self._closes_own:
             await self._own.aclose()
 
     def _own_route(self, own: Upstream) -> Route:
@@ -164,7 +173,7 @@ class Routed:
     """The default route as the Upstream of a program that needs no other; it owns the router."""
 
     def __init__(self, router: Router) -> None:
-        self._router = router
+        self.router = router
         self._route = router.default
         self.name = self._route.name
         self.context = self._route.context
@@ -174,4 +183,4 @@ class Routed:
         return self._route.stream(request, timeout=timeout)
 
     async def aclose(self) -> None:
-        await self._router.aclose()
+        await self.router.aclose()
