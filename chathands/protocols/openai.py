@@ -220,6 +220,21 @@ class ChatRequest(Wire):
         return from_openai(wire.model_dump(exclude_unset=True) for wire in self.messages)
 
 
+_TOOL_FIELDS = ("tools", "tool_choice", "parallel_tool_calls", "functions", "function_call")
+
+
+def without_tool_fields(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A request that has no tools, without the fields that say so (`tools: []`): a model that can
+    only chat refuses them whatever they hold."""
+    bare = {key: value for key, value in body.items() if key not in _TOOL_FIELDS}
+    messages = body.get("messages")
+    if isinstance(messages, list) and any("tool_calls" in wire for wire in messages):
+        bare["messages"] = [
+            {key: value for key, value in wire.items() if key != "tool_calls"} for wire in messages
+        ]
+    return bare
+
+
 def _given(request: ChatRequest) -> dict[str, Any]:
     return {name: getattr(request, name) for name in ("temperature", "top_p", "max_tokens")}
 

@@ -145,20 +145,35 @@ class PassedOn:
 
     It leaves as it came, but for the model's name, which is the client's again, and for what the
     protocol has in every reply and some upstreams leave out. `bare_json` takes the fence off JSON
-    that was asked for.
+    that was asked for; with `include_usage` a stream's usage has a chunk of its own.
     """
 
-    def __init__(self, *, id: str, created: int, model: str, bare_json: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        id: str,
+        created: int,
+        model: str,
+        bare_json: bool = False,
+        include_usage: bool = False,
+    ) -> None:
         self._model = model
+        self._include_usage = include_usage
         self._missing = {"id": id, "created": created}
+        self._head: dict[str, Any] = dict(self._missing)
         self._out = TextOut(bare_json=True) if bare_json else None
         self.has_usage = False
+        self._usage: dict[str, Any] | None = None
         self.characters = 0
         """Of text, where usage may have to be guessed."""
 
     def event(self, data: str, document: dict[str, Any]) -> str:
         """The event for a chunk."""
         changed = self._completed(document, "chat.completion.chunk")
+        if self._include_usage and document.get("choices"):
+            usage = document.get("usage")
+            changed = changed or usage is not None or "usage" not in document
+            self._usage, document["usage"] = usage or self._usage, None
         for choice, delta in _parts(document, "delta"):
             text = delta.get("content")
             text = text if isinstance(text, str) else None
@@ -172,6 +187,19 @@ class PassedOn:
             data = to_json(document)
         # In JSON a line end can only stand between two values; it would end the field here.
         return f"data: {_LINE_END.sub(' ', data)}\n\n"
+
+    def end(self, usage: Mapping[str, Any]) -> str:
+        """What is missing behind the upstream's events; `usage` if it gave none."""
+        if not self._include_usage or (self.has_usage and self._usage is None):
+            return DONE
+        chunk = {
+            **self._head,
+            "object": "chat.completion.chunk",
+            "model": self._model,
+            "choices": [],
+            "usage": self._usage or dict(usage),
+        }
+        return f"data: {to_json(chunk)}\n\n{DONE}"
 
     def whole(self, data: str, document: dict[str, Any], usage: Mapping[str, Any]) -> str:
         """The body of a whole reply; `usage` for one that has none."""
@@ -195,6 +223,7 @@ class PassedOn:
             if document.get(key) is None:
                 document[key] = value
         document.setdefault("object", kind)
+        self._head = {key: document[key] for key in self._missing}
         changed = len(document) != before
         if document.get("model") != self._model:
             document["model"], changed = self._model, True

@@ -13,9 +13,14 @@ from fastapi.responses import Response
 
 from chathands.emulation import CallReady, TextDelta
 from chathands.emulation.outcome import Text, Verbatim
-from chathands.protocols.openai import BadRequest, ChatRequest, error_body, to_json
+from chathands.protocols.openai import (
+    BadRequest,
+    ChatRequest,
+    error_body,
+    to_json,
+    without_tool_fields,
+)
 from chathands.protocols.openai_reply import (
-    DONE,
     ChunkEncoder,
     PassedOn,
     completion,
@@ -84,7 +89,7 @@ def ask_of(wire: ChatRequest, body: dict[str, Any]) -> Ask:
         stops=wire.stops,
         sampling=wire.sampling,
         response_format=wire.response_format,
-        body=body,
+        body=without_tool_fields(body) if wire.plain else None,
     )
 
 
@@ -161,7 +166,8 @@ async def _passed_on(
     exchange: Exchange, wire: ChatRequest, head: dict[str, Any], encoder: _Encoder
 ) -> AsyncGenerator[str, None]:
     """The upstream's own events, ended as a client expects."""
-    own = PassedOn(**head, bare_json=exchange.ask.wants_json)
+    bare_json = exchange.ask.wants_json
+    own = PassedOn(**head, bare_json=bare_json, include_usage=wire.include_usage)
     texts: list[str] = []
     verbatim = False
     async with aclosing(exchange.passed_on()) as pieces:
@@ -173,12 +179,8 @@ async def _passed_on(
                 texts.append(piece.text)
                 yield encoder.text(piece.text)
     end = exchange.passed_on_end("".join(texts) or "x" * own.characters)
-    if not verbatim:
-        yield encoder.end(end.finish_reason, _usage(end))
-    elif own.has_usage:
-        yield DONE
-    else:
-        yield encoder.usage(_usage(end)) + DONE
+    usage = _usage(end)
+    yield own.end(usage) if verbatim else encoder.end(end.finish_reason, usage)
 
 
 def _usage(end: End) -> dict[str, Any]:
