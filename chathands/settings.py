@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from datetime import date
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -23,6 +24,9 @@ from pydantic_settings.exceptions import SettingsError
 from chathands.env_files import PREFIX, env_files, faults_in, values_of
 from chathands.errors import ConfigError
 from chathands.models_file import Entry
+
+if TYPE_CHECKING:
+    from chathands.times import WorkCalendar
 from chathands.settings_push import DRY_RUN as DRY_RUN
 from chathands.settings_push import DingTalkSettings, PushSettings
 from chathands.settings_push import Robot as Robot
@@ -177,6 +181,13 @@ class ApiSettings(_Section):
     """Whether bot.py serves the gateway and the tool API too, on its own port."""
     body_kb: int = Field(default=1024, ge=1)
     """Of a tool's arguments; texts are a few kB, files are not passed as arguments."""
+    response_days: float = Field(default=30, ge=0)
+    """So long after its last use a response (`/v1/responses`) can be gone on from, as with OpenAI
+    itself. 0: none is stored."""
+    response_count: int = Field(default=5000, ge=1)
+    """Responses kept of one token; an agent makes a few hundred a day."""
+    response_mb: float = Field(default=100, ge=16)
+    """What they may take on disk. 16 holds the largest request with its reply."""
 
     @field_validator("tokens")
     @classmethod
@@ -224,6 +235,29 @@ class StoreSettings(_Section):
     """What was said before that is forgotten; a month covers "as in the last report"."""
 
 
+class CalendarSettings(_Section):
+    """Holidays of years that the installed `chinesecalendar` does not know yet."""
+
+    days_off: tuple[date, ...] = ()
+    """Weekdays on which nobody works; a year that has any here is taken from here alone."""
+    workdays: tuple[date, ...] = ()
+    """Weekend days that are worked."""
+
+    def work_calendar(self) -> WorkCalendar:
+        from chathands.times import WorkCalendar
+
+        return WorkCalendar.of(self.days_off, self.workdays)
+
+
+class ReminderSettings(_Section):
+    """What people may have the bot say later."""
+
+    per_person: int = Field(default=20, ge=1, le=1000)
+    """Waiting ones of one person, all places together: more are forgotten about anyway."""
+    per_group: int = Field(default=100, ge=1, le=10_000)
+    """Waiting ones in one group, of all its members."""
+
+
 class Settings(BaseSettings):
     """All settings. Use `load_settings()`, which turns mistakes into one sentence."""
 
@@ -262,8 +296,22 @@ class Settings(BaseSettings):
     mcp: McpSettings = Field(default_factory=McpSettings)
     worker: WorkerSettings = Field(default_factory=WorkerSettings)
     store: StoreSettings = Field(default_factory=StoreSettings)
+    timezone: str = "Asia/Shanghai"
+    """An IANA name: what people mean by three o'clock, whatever the machine's own zone."""
+    calendar: CalendarSettings = Field(default_factory=CalendarSettings)
+    reminders: ReminderSettings = Field(default_factory=ReminderSettings)
     _models: Mapping[str, Entry] = PrivateAttr(default_factory=dict)  # set by model_choice
     _entry: str | None = PrivateAttr(None)
+
+    @field_validator("timezone")
+    @classmethod
+    def _known_zone(cls, name: str) -> str:
+        from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+        try:
+            return ZoneInfo(name).key
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError("没有这个时区，要写成 Asia/Shanghai 这样") from None
 
     @property
     def models(self) -> Mapping[str, Entry]:

@@ -5,7 +5,8 @@ from chathands.times.calendar import WorkCalendar as WorkCalendar
 from chathands.times.calendar import YearUnknown as YearUnknown
 from chathands.times.phrases import Moment as Moment
 from chathands.times.phrases import Unclear as Unclear
+from chathands.times.phrases import read_day as read_day
 from chathands.times.phrases import read_time as read_time
 from chathands.times.repeats import Repeat as Repeat
 
-__all__ = ["Moment", "Repeat", "Unclear", "WorkCalendar", "YearUnknown", "read_time"]
+__all__ = ["Moment", "Repeat", "Unclear", "WorkCalendar", "YearUnknown", "read_day", "read_time"]

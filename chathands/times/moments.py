@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import calendar as months
-from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any
 from zoneinfo import ZoneInfo
 
-from chathands.times.calendar import WorkCalendar, YearUnknown, festival, lunar_day
+from chathands.times.calendar import WorkCalendar
+from chathands.times.days import day_said, months_on, name_of
 from chathands.times.hours import (
     MORNING,
     NAMES,
@@ -21,14 +19,12 @@ from chathands.times.hours import (
     in_period,
     shown,
 )
-from chathands.times.repeats import WEEKDAYS, is_skipped, localised
-from chathands.times.scanner import Clock, Malformed, Scanned, Token
+from chathands.times.repeats import is_skipped, localised
+from chathands.times.scanner import Clock, Scanned, Token
 
 NO_HOUR = "没有说几点，按 {at:%H:%M} 算。"
 SMALL_HOURS = 5
 """Before this hour 明天 and 今晚 may mean what the calendar calls today."""
-
-_DAYS = ("day", "day_period", "weekday", "date", "festival", "lunar", "next_workday")
 
 
 def moment_of(
@@ -45,7 +41,7 @@ def moment_of(
     zone = now.tzinfo
     assert isinstance(zone, ZoneInfo)
     parts = sorted({period for period, _ in clocks if period})
-    named = _named_day(scanned, now, calendar)
+    named = day_said(scanned, now.date(), calendar)
     if spans:
         if named is not None:
             raise Ask("说了两个日子，请问用户是哪一天。")
@@ -79,7 +75,7 @@ def moment_of(
         return _checked(day, slot, now), ""
     choice = bare(clock)
     if named is not None and named != now.date():
-        return _checked(named, decided(choice, clock.written, day=_name(named)), now), ""
+        return _checked(named, decided(choice, clock.written, day=name_of(named)), now), ""
     return _today(choice, clock, now, said=said), ""
 
 
@@ -138,7 +134,7 @@ def _today(choice: Slot | Choice, clock: Clock, now: datetime, *, said: bool) ->
         raise _over(when, choice)
     coming = [slot for slot in (choice.early, choice.late) if _at(today, slot, zone) > now]
     if not coming:
-        tomorrow = _name(today + timedelta(days=1))
+        tomorrow = name_of(today + timedelta(days=1))
         raise Ask(
             f"今天的{shown(choice.early)} 和{shown(choice.late)} 都过去了。"
             f"{either(choice, clock.written, tomorrow)}"
@@ -149,15 +145,15 @@ def _today(choice: Slot | Choice, clock: Clock, now: datetime, *, said: bool) ->
             return _checked(today, choice.early, now)
         raise Ask(either(choice, clock.written, "今天"))
     if not said and (hour in range(7, 12)):
-        other = f"{_name(today + timedelta(days=1))}{shown(choice.early)}"
+        other = f"{name_of(today + timedelta(days=1))}{shown(choice.early)}"
         raise Ask(f"「{clock.written}」是今天{shown(choice.late)}，还是 {other}？")
     return _checked(today, coming[0], now)
 
 
 def _over(when: datetime, slot: Slot) -> Ask:
     return Ask(
-        f"{_name(when.date())} {when:%H:%M} 已经过去了，请问用户是不是"
-        f"{_name((when + timedelta(days=1)).date())} {when:%H:%M}。"
+        f"{name_of(when.date())} {when:%H:%M} 已经过去了，请问用户是不是"
+        f"{name_of((when + timedelta(days=1)).date())} {when:%H:%M}。"
     )
 
 
@@ -173,15 +169,11 @@ def _checked(day: date, slot: Slot, now: datetime) -> datetime:
     when = _at(day, slot, zone)
     if is_skipped(day + timedelta(days=slot[0]), time(*slot[1:]), zone):
         raise Ask(
-            f"{_name(day)}拨快时钟，没有 {time(*slot[1:]):%H:%M} 这个时刻，请问用户换成几点。"
+            f"{name_of(day)}拨快时钟，没有 {time(*slot[1:]):%H:%M} 这个时刻，请问用户换成几点。"
         )
     if when <= now:
         raise _over(when, slot)
     return when
-
-
-def _name(day: date) -> str:
-    return f"{day.month} 月 {day.day} 日（周{WEEKDAYS[day.weekday()]}）"
 
 
 # -- spans
@@ -205,145 +197,9 @@ def _later(span: Token, now: datetime) -> datetime:
                 moved = when.replace(tzinfo=None) + timedelta(days=count)
                 when = localised(moved.date(), moved.time(), zone)
             case "months":
-                when = localised(_months_on(when.date(), int(count)), when.time(), zone)
+                when = localised(months_on(when.date(), int(count)), when.time(), zone)
             case _:
                 raise Ask(f"「{span.text}」不是整天，请问用户具体哪天几点。")
     if when <= now:
         raise Ask(f"「{span.text}」就是现在，请问用户具体时间。")
     return when
-
-
-def _months_on(day: date, count: int) -> date:
-    """The same day so many months on, or the last one of that month."""
-    number = day.year * 12 + day.month - 1 + count
-    year, month = divmod(number, 12)
-    if year > 9998:
-        raise OverflowError
-    return date(year, month + 1, min(day.day, months.monthrange(year, month + 1)[1]))
-
-
-# -- the day
-
-
-def _named_day(scanned: Scanned, now: datetime, calendar: WorkCalendar) -> date | None:
-    """The day that is said; None when none is. Raises Ask when two differ."""
-    tokens = scanned.all(*_DAYS, "week")
-    found: list[date] = []
-    week: int | None = None
-    for token in tokens:
-        if token.kind == "week":
-            if len(tokens) == 1 or token is tokens[-1]:
-                raise Ask(f"「{token.text}」没有说是星期几，请问用户。")
-            week = token.value["offset"]
-        else:
-            found.append(_day(token, now, calendar, week))
-    if len(set(found)) > 1:
-        raise Ask(f"「{tokens[0].text}」和「{tokens[-1].text}」不是同一天，请问用户是哪一天。")
-    return found[0] if found else None
-
-
-def _day(token: Token, now: datetime, calendar: WorkCalendar, week: int | None) -> date:
-    today = now.date()
-    match token.kind:
-        case "day":
-            return today + timedelta(days=token.value)
-        case "day_period":
-            return today + timedelta(days=token.value[0])
-        case "weekday":
-            return _weekday(token, today, week)
-        case "date":
-            return dated(token, today)
-        case "festival":
-            return _festival(token, today)
-        case "lunar":
-            return _lunar(token, today)
-    return _next_workday(today, calendar)
-
-
-def _next_workday(today: date, calendar: WorkCalendar) -> date:
-    try:
-        for ahead in range(1, 32):
-            if calendar.is_workday(day := today + timedelta(days=ahead)):
-                return day
-    except YearUnknown as unknown:
-        raise Ask(f"{unknown.year} 年的放假安排还没有数据，请问用户是几月几日。") from None
-    raise AssertionError("a month without a workday")
-
-
-def _weekday(token: Token, today: date, week: int | None) -> date:
-    days: Sequence[int] = token.value["days"]
-    if len(days) > 1:
-        raise Ask(f"「{token.text}」有几天，请问用户是哪一天，还是每周都要。")
-    offset = token.value["offset"] if week is None else week
-    monday = today - timedelta(days=today.isoweekday() - 1)
-    day = monday + timedelta(days=days[0] - 1 + 7 * (offset or 0))
-    if offset is None:
-        if day == today:
-            raise Ask(f"今天就是「{token.text}」，是今天还是下周？请问用户。")
-        return day if day > today else day + timedelta(days=7)
-    if day < today:
-        raise Ask(f"「{token.text}」（{_name(day)}）已经过去了，请问用户是不是下周。")
-    return day
-
-
-def dated(token: Token, today: date) -> date:
-    """The date with that year, month and day, as far as they were said."""
-    said: Mapping[str, Any] = token.value
-    if said["day"] is None:
-        raise Ask(f"「{token.text}」没有说是几号，请问用户。")
-    year = said["year"] if said["years_on"] is None else today.year + said["years_on"]
-    month = said["month"]
-    if said["months_on"] is not None:
-        first = _months_on(today.replace(day=1), said["months_on"])
-        year, month = first.year, first.month
-    elif month is None:  # only the day
-        day = real_date(today.year, today.month, said["day"], token.text)
-        if day >= today and token.text not in ("月初",):
-            return day
-        later = _months_on(today.replace(day=1), 1)
-        return real_date(later.year, later.month, said["day"], token.text)
-    day = real_date(year or today.year, month, said["day"], token.text, any_year=year is None)
-    if year is None and day < today:
-        if said["months_on"] is None and token.text == "年初":
-            return date(today.year + 1, 1, 1)
-        raise Ask(f"今年的「{token.text}」已经过去了，请问用户是不是明年。")
-    if day < today:
-        raise Ask(f"「{token.text}」（{day.year} 年 {_name(day)}）已经过去了，请问用户。")
-    return day
-
-
-def real_date(year: int, month: int, day: int, written: str, *, any_year: bool = False) -> date:
-    if not 1 <= month <= 12:
-        raise Malformed(f"没有 {month} 月", impossible=True)
-    if not 1900 <= year <= 9000:
-        raise Malformed(f"「{written}」的年份不对", impossible=True)
-    length = months.monthrange(year, month)[1]
-    if day == -1:
-        return date(year, month, length)
-    if day > length:
-        where = f"{month} 月" if any_year and (month != 2 or day > 29) else f"{year} 年 {month} 月"
-        raise Malformed(f"{where}没有 {day} 日", impossible=True)
-    return date(year, month, day)
-
-
-def _festival(token: Token, today: date) -> date:
-    rel_year, name = token.value
-    if rel_year:
-        year = today.year + {"今年": 0, "明年": 1, "后年": 2}[rel_year]
-        day = festival(name, year)
-    else:
-        day = festival(name, today.year)
-        if day is not None and day < today:
-            day = festival(name, today.year + 1)
-    if day is None or day < today:
-        raise Ask(f"「{token.text}」是哪一天说不准，请问用户几月几日。")
-    return day
-
-
-def _lunar(token: Token, today: date) -> date:
-    month, number = token.value
-    for year in (today.year - 1, today.year, today.year + 1):
-        day = lunar_day(year, month, number)
-        if day is not None and day >= today:
-            return day
-    raise Malformed(f"没有{token.text}", impossible=True)

@@ -13,6 +13,8 @@ NUMERAL = r"(?:\d+|[零〇一二两三四五六七八九十百廿卅]+)"
 def read_numeral(text: str) -> int | None:
     """The whole number below 10,000 that is written there: `15`, `十五`, `一百零二`, `廿五`, digit
     by digit (`二〇二六`). None when it is none (`三十五十`)."""
+    if not text:
+        return None
     if text.isascii() and text.isdecimal():
         return int(text) if len(text) <= 8 else None
     if text and all(c in DIGITS for c in text):

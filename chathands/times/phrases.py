@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, time
+from datetime import date, datetime, time
 from zoneinfo import ZoneInfo
 
 from chathands.times.calendar import WorkCalendar
+from chathands.times.days import day_said, shifted
 from chathands.times.hours import Ask
 from chathands.times.moments import moment_of
 from chathands.times.repeating import repeat_of
@@ -32,6 +33,7 @@ NOT_UNDERSTOOD = (
     "没看懂「{phrase}」里的「{rest}」。只写时间再试一次，例如：明天下午三点、每周一 09:00。"
 )
 NO_TIME = "「{phrase}」里没有看到时间。请问用户什么时候。"
+NO_DAY = "「{phrase}」里没有看到是哪一天，只写日期，例如：2026-05-01、明天、下周一。"
 VAGUE = "「{word}」没有说准是什么时候，请问用户具体时间。"
 
 _CUT = re.compile(
@@ -90,6 +92,31 @@ def moment_of_stamp(when: datetime, now: datetime) -> tuple[datetime, str]:
     if when <= now:
         raise Ask(f"{when:%Y-%m-%d %H:%M} 已经过去了，请问用户是哪一个时间。")
     return when.astimezone(now.tzinfo), ""
+
+
+def read_day(phrase: str, *, today: date, calendar: WorkCalendar) -> date | Unclear:
+    """The day that is meant, which may be over; never raises for anything in `phrase`."""
+    short = " ".join(phrase.split())
+    if len(short) > MAX_PHRASE:
+        return Unclear("日期写得太长了，只写哪一天。")
+    try:
+        scanned = scan(normal(short))
+        spans = scanned.all("after", "ago")
+        if _repeats(scanned) or scanned.has("clock", "period", "day_period", "bounds"):
+            return Unclear(f"「{phrase}」不是一个日子，只写日期，例如：2026-05-01、明天、下周一。")
+        _checked(scanned, short)
+        day = day_said(scanned, today, calendar, past=True)
+        if len(spans) == 1 and day is None:
+            return shifted(today, spans[0])
+        if day is None or spans:
+            return Unclear(NO_DAY.format(phrase=short))
+        return day
+    except Ask as ask:
+        return Unclear(ask.question)
+    except Malformed as fault:
+        return Unclear(f"{fault}。请问用户是哪一天。", impossible=fault.impossible)
+    except OverflowError:
+        return Unclear("这个日期太远了。", impossible=True)
 
 
 def _repeats(scanned: Scanned) -> bool:

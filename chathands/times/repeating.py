@@ -6,8 +6,9 @@ from datetime import datetime, time
 from typing import Any
 
 from chathands.times.calendar import WorkCalendar, festival
+from chathands.times.days import real_date
 from chathands.times.hours import Ask, Slot, bare, decided, in_period
-from chathands.times.moments import alone, clocks_of, real_date
+from chathands.times.moments import alone, clocks_of
 from chathands.times.repeats import Kind, Repeat
 from chathands.times.scanner import Malformed, Scanned, Token
 

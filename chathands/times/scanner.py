@@ -90,7 +90,7 @@ def _rules() -> tuple[Rule, ...]:
         by(_ISO, days.iso_of),
         by(_SLASH, days.iso_of),
         by(
-            rf"(?P<rel_year>今年|明年|后年)?的?(?P<name>{either_of(festival_names())})节?",
+            rf"(?P<rel_year>今年|明年|后年|去年)?的?(?P<name>{either_of(festival_names())})节?",
             days.festival_of,
         ),
         by(either_of(RELATIVE_DAYS), days.relative_day_of),

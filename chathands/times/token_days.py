@@ -121,6 +121,9 @@ DATE = re.compile(
 YEAR_ONLY = re.compile(rf"{_YEAR}的?(?:(?P<end>年?底|年?末|最后[一1]天)|(?P<start>年?初))?")
 
 
+YEARS_ON = {"去年": -1, "今年": 0, "明年": 1, "后年": 2}
+
+
 def date_of(match: re.Match[str]) -> Token:
     groups = match.groupdict()
     day: int | None = None
@@ -134,7 +137,7 @@ def date_of(match: re.Match[str]) -> Token:
         day = 1
     value = {
         "year": number_in(groups["year"]) if groups.get("year") else None,
-        "years_on": {"今年": 0, "明年": 1, "后年": 2, "去年": -1}.get(groups.get("rel_year") or ""),
+        "years_on": YEARS_ON.get(groups.get("rel_year") or ""),
         "month": number_in(groups["month"]) if groups.get("month") else None,
         "months_on": _offset(groups["which"]) if groups.get("which") else None,
         "day": day,
@@ -159,7 +162,7 @@ def year_of(match: re.Match[str]) -> Token:
         return Token("year", match[0], groups["rel_year"] or groups["year"])
     value = {
         "year": number_in(groups["year"]) if groups["year"] else None,
-        "years_on": {"今年": 0, "明年": 1, "后年": 2, "去年": -1}.get(groups["rel_year"] or ""),
+        "years_on": YEARS_ON.get(groups["rel_year"] or ""),
         "month": 12 if groups["end"] else 1,
         "months_on": None,
         "day": -1 if groups["end"] else 1,
