@@ -22,6 +22,14 @@ HOSTS: Mapping[str, RobotPlatform] = {
 """Whose robots have their webhooks there."""
 
 
+def _host(address: str) -> str:
+    """In lower case; empty when there is none."""
+    try:
+        return (urlsplit(address).hostname or "").lower()
+    except ValueError:
+        return ""
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
@@ -39,6 +47,8 @@ class Robot(_Section):
         address = value.get_secret_value().strip()
         if address != DRY_RUN and not address.startswith(("http://", "https://")):
             raise ValueError("webhook 要是完整的 https:// 地址")
+        if address != DRY_RUN and not _host(address):
+            raise ValueError("webhook 不是合法的地址，请重新复制")
         return SecretStr(address)
 
     @property
@@ -64,12 +74,7 @@ class PushRobot(Robot):
     @model_validator(mode="after")
     def _of_a_platform(self) -> Self:
         if self.platform is None:
-            address = self.webhook.get_secret_value()
-            try:
-                host = "" if self.dry_run else urlsplit(address).hostname or ""
-            except ValueError:
-                host = ""
-            self.platform = HOSTS.get(host.lower())
+            self.platform = HOSTS.get(_host(self.webhook.get_secret_value()))
         if self.platform is None:
             raise ValueError("要写 platform：dingtalk、wecom 或 feishu（看不出是哪家的 webhook）")
         if self.platform == "wecom" and self.secret is not None:

@@ -64,3 +64,41 @@ def test_a_mistake_never_shows_a_secret(env):
 def test_state_below_data_is_refused(env):
     with pytest.raises(ConfigError, match="data_dir"):
         load_settings(env("CHATHANDS__STATE_DIR=data/state\n"))
+
+
+@pytest.mark.parametrize(
+    ("push", "words"),
+    [
+        ({"robots": {"群": {"webhook": "https://example.com/hook"}}}, "platform"),
+        ({"robots": {"群": {"webhook": "https://[::1/x", "platform": "wecom"}}}, "不是合法的地址"),
+        (
+            {
+                "robots": {
+                    "群": {"webhook": "dry-run", "platform": "wecom", "secret": "hunter2hunter"}
+                }
+            },
+            "没有加签",
+        ),
+        ({"robots": {" ": {"webhook": "dry-run", "platform": "wecom"}}}, "名字"),
+        ({"chats": {"群": {"group": "123456", "user": "123456"}}}, "只写一个"),
+        ({"chats": {"群": {"group": "12 34"}}}, "写法不对"),
+        (
+            {
+                "robots": {"群": {"webhook": "dry-run", "platform": "feishu"}},
+                "chats": {"群": {"group": "123456"}},
+            },
+            "同名",
+        ),
+    ],
+)
+def test_a_target_that_cannot_be_is_refused_with_its_reason(tmp_path, push, words):
+    with pytest.raises(ConfigError) as raised:
+        load_settings(tmp_path, push=push)
+    assert words in raised.value.sentence
+    assert "hunter2" not in raised.value.sentence
+
+
+def test_the_platform_of_a_robot_follows_from_its_webhook(tmp_path):
+    webhook = "https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key=a"
+    settings = load_settings(tmp_path, push={"robots": {"群": {"webhook": webhook}}})
+    assert settings.push.robots["群"].platform == "wecom"

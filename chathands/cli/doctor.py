@@ -1,5 +1,6 @@
 """`chathands doctor model`: measures in which mode the configured model does best, and keeps it.
 `chathands doctor mcp`: how it stands with external MCP servers.
+`chathands doctor push`: which setting of a robot is wrong.
 `chathands doctor tool`: why a model does not call one."""
 
 from __future__ import annotations
@@ -50,6 +51,17 @@ def register(app: typer.Typer) -> None:
         from chathands.cli.doctor_mcp import look
 
         if not asyncio.run(look(load_settings(), seconds)):
+            raise typer.Exit(1)
+
+    @group.command("push")
+    def push(
+        robot: Annotated[str, typer.Argument(help="设置里的机器人名。")],
+        send: Annotated[bool, typer.Option("--send", help="真的发一条测试消息到群里。")] = False,
+    ) -> None:
+        """推送机器人的哪一项设置不对：webhook、secret、关键词、网络、时钟；不发消息。"""
+        from chathands.cli.doctor_push import look
+
+        if not asyncio.run(look(load_settings(), robot, send=send)):
             raise typer.Exit(1)
 
     @group.command("tool")

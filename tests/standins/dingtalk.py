@@ -65,6 +65,20 @@ _ANSWERS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+_NEEDS = {
+    "text": ("content",),
+    "markdown": ("title", "text"),
+    "link": ("title", "text", "messageUrl"),
+    "actionCard": ("title", "text"),
+}
+
+
+def _shown(body: dict[str, Any]) -> tuple[str, str]:
+    """(title, text) of a message of any kind."""
+    part = body[body["msgtype"]]
+    return part.get("title", ""), part.get("text") or part.get("content", "")
+
+
 @dataclass(frozen=True, slots=True)
 class Taken:
     """A message the robot posted to its group."""
@@ -127,8 +141,8 @@ class DingTalk:
         if refusal:
             return Response.of({"errcode": refusal[0], "errmsg": refusal[1]})
         body = json.loads(request.body)
-        markdown = body["markdown"]
-        self.accepted.append(Taken(markdown["title"], markdown["text"], body, len(request.body)))
+        title, text = _shown(body)
+        self.accepted.append(Taken(title, text, body, len(request.body)))
         self._times.append(self._now())
         if fault == "taken_then_drop":
             return DROP
@@ -166,12 +180,12 @@ class DingTalk:
             body = json.loads(request.body)
         except ValueError:
             return 40035, "缺少参数 json"
-        markdown = body.get("markdown") if isinstance(body, dict) else None
-        if not isinstance(markdown, dict) or body.get("msgtype") != "markdown":
+        kind = body.get("msgtype") if isinstance(body, dict) else None
+        if kind not in _NEEDS or not isinstance(body.get(kind), dict):
             return 400105, "不支持的消息类型"
-        if not markdown.get("title") or not markdown.get("text"):
-            return 40035, "缺少参数 markdown.title 或 markdown.text"
-        return self._security(query, markdown["text"]) or self._rate()
+        if missing := [name for name in _NEEDS[kind] if not body[kind].get(name)]:
+            return 40035, f"缺少参数 {kind}.{missing[0]}"
+        return self._security(query, _shown(body)[1]) or self._rate()
 
     def _security(self, query: dict[str, str], text: str) -> tuple[int, str] | None:
         if self.secret is not None:
