@@ -20,6 +20,7 @@ from chathands.errors import StoreError
 from chathands.store import TicketRow, Tickets, codec
 from chathands.toolbox import Caller, Decision, Executor, PendingCall, Policy, RunScope
 from chathands.toolbox.approval import BY_TICKET
+from chathands.toolbox.policy import person_of
 
 if TYPE_CHECKING:
     from chathands.toolbox import Registry
@@ -127,6 +128,13 @@ def by_terminal() -> str:
         return "terminal"
 
 
+def is_own(asked: Asked, by: Caller) -> bool:
+    """Whether `by` is the program that asked. One token comes in over HTTP and over MCP, and must
+    not give itself over the one what it has asked for over the other."""
+    who = asked.caller
+    return by.user_id == who.user_id and {by.platform, who.platform} <= set(BY_TICKET)
+
+
 def may_decide_ticket(
     asked: Asked, by: Caller, policy: Policy, *, approve: bool, may_approve: bool
 ) -> str | None:
@@ -136,14 +144,14 @@ def may_decide_ticket(
     leaves the tool to its asker.
     """
     approver = policy.rule(asked.call.name).approve
-    own = (by.platform, by.user_id) == (asked.caller.platform, asked.caller.user_id)
+    own = is_own(asked, by)
     if own and (not approve or approver == "asker"):
         return None
     if own:
         return "who asked may not approve their own call"
     if not may_approve:
         return "this token may not approve (may_approve)"
-    if isinstance(approver, tuple) and by.role != "superuser" and by.user_id not in approver:
+    if isinstance(approver, tuple) and by.role != "superuser" and person_of(by) not in approver:
         return "tools.toml lists who may approve this tool, and this token's name is not there"
     if approver == "superuser" and by.role != "superuser":
         return "only a superuser may approve this tool"

@@ -14,7 +14,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
 from chathands.agent.desk import Desk
-from chathands.agent.tickets import Asked, Fault, NoTicket, asked_of, may_decide_ticket
+from chathands.agent.tickets import Asked, Fault, NoTicket, asked_of, is_own, may_decide_ticket
 from chathands.server.auth import Auth, Client
 from chathands.server.errors import ApiError, json_response
 from chathands.server.reading import read_object
@@ -40,7 +40,7 @@ class ApprovalsApi:
         shown = [
             self._shown(asked, client)
             for asked in await self._desk.waiting()
-            if _own(asked, client) or self._why_not(asked, client) is None
+            if is_own(asked, client.caller) or self._why_not(asked, client) is None
         ]
         return json_response({"approvals": shown})
 
@@ -81,7 +81,7 @@ class ApprovalsApi:
         if row is None:
             raise no_ticket(NoTicket(Fault.UNKNOWN))
         asked = asked_of(row)
-        if not _own(asked, client) and not client.may_approve:
+        if not is_own(asked, client.caller) and not client.may_approve:
             raise no_ticket(NoTicket(Fault.NOT_YOURS, row, "this token may not approve"))
         return asked
 
@@ -115,8 +115,3 @@ class ApprovalsApi:
 
 
 _STATES = {"waiting": "waiting", "yes": "approved", "no": "denied", "used": "used"}
-
-
-def _own(asked: Asked, client: Client) -> bool:
-    caller = client.caller
-    return (asked.caller.platform, asked.caller.user_id) == (caller.platform, caller.user_id)

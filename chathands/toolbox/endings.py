@@ -107,12 +107,14 @@ async def contained(running: Awaitable[Any]) -> tuple[str, int]:
     """What the tool gave, as text, and its size; written out here, where what that raises is still
     the tool's own fault (a `__str__` that fails).
 
-    A tool that calls sys.exit() must not end the bot: asyncio lets SystemExit through.
+    A tool that calls sys.exit(), or has KeyboardInterrupt from a library, must not end the bot:
+    asyncio lets these two through. A person's Ctrl-C does not come this way (asyncio and uvicorn
+    take the signal).
     """
     try:
         return await output.written(await running)
-    except SystemExit as error:
-        raise RuntimeError(f"tool raised SystemExit({error.code})") from error
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise RuntimeError(f"tool raised {error!r}") from error
 
 
 def flaw_of(text: str, size: int, ready: Ready) -> str | None:

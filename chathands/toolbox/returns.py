@@ -107,7 +107,8 @@ async def _told(value: Any, ctx: ToolContext | None) -> Any:
         return value.for_model(_room(ctx))
     if isinstance(value, Image | File):
         return await _attached(value, ctx)
-    if type(value) in (list, tuple) and any(isinstance(v, Table | Image | File) for v in value):
+    parts = islice(value, LOOKED_AT) if type(value) in (list, tuple) else ()
+    if any(isinstance(part, Table | Image | File) for part in parts):
         return "\n\n".join([_as_part(await _told(each, ctx)) for each in value])
     if not _needs_writing(value):
         return value  # plain JSON data, which is cut before it is written
@@ -197,17 +198,18 @@ _WRITABLE = (Enum, date, time, timedelta, Decimal, UUID, PurePath)
 def _needs_writing(value: Any) -> bool:
     """Whether there is more in it than plain JSON data. Raises Unusable for what is no data."""
     waiting, typed = [value], False
-    for _ in range(LOOKED_AT):
-        if not waiting:
-            break
+    left = LOOKED_AT
+    while waiting:
         each = waiting.pop()
         if isinstance(each, _PLAIN):
             continue
         if type(each) is dict:
-            waiting += islice(each.values(), LOOKED_AT)
-            typed = typed or not all(isinstance(key, _PLAIN) for key in islice(each, LOOKED_AT))
+            typed = typed or not all(isinstance(key, _PLAIN) for key in islice(each, left))
+            waiting += islice(each.values(), left)
+            left -= min(len(each), left)
         elif type(each) in (list, tuple, set, frozenset):
-            waiting += islice(each, LOOKED_AT)
+            waiting += islice(each, left)
+            left -= min(len(each), left)
         elif _is_typed(each) or isinstance(each, dict | list | tuple | set | frozenset):
             typed = True  # what is inside a class of its own is only asked in the thread
         else:

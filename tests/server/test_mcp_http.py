@@ -147,6 +147,19 @@ async def test_a_ticket_can_be_sent_along(server, way):
         assert error_of(await push(client, ticket))["code"] == "ticket_used"
 
 
+async def test_who_asked_over_mcp_may_not_approve_over_http(server):
+    async with (
+        server.client("tok-approver") as client,
+        httpx.AsyncClient(base_url=server.address, headers=bearer("tok-approver")) as web,
+    ):
+        asked = await client.call_tool("push", {"robot": "群", "content": "自己批自己"})
+        path = f"/approvals/{error_of(asked)['ticket']}"
+        assert (await web.get(path)).json()["yours_to_decide"] is False
+        said = await web.post(path, json={"decision": "yes"})
+        assert (said.status_code, said.json()["error"]["code"]) == (403, "not_yours_to_decide")
+        assert (await web.post(path, json={"decision": "no"})).status_code == 200
+
+
 async def test_a_denied_call_says_so(server):
     arguments = {"robot": "群", "content": "不要"}
     async with server.client() as client:

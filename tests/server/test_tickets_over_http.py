@@ -218,3 +218,11 @@ async def test_a_tool_left_to_superusers_needs_the_token_of_one(tmp_path):
             403, "not_yours_to_decide",
         )  # fmt: skip
         assert (await decide(served, ticket, "yes", "tok-boss")).status_code == 200
+
+
+@pytest.mark.parametrize(("listed", "status"), [("http:approver", 200), ("approver", 403)])
+async def test_a_list_of_approvers_names_tokens_as_every_list_does(tmp_path, listed, status):
+    """A token that is called like somebody's QQ number is not that person."""
+    async with serving(tmp_path, toml=f'[tools.push]\napprove = ["{listed}"]\n') as served:
+        ticket = await asked(served)
+        assert (await decide(served, ticket, "yes", "tok-approver")).status_code == status

@@ -35,6 +35,8 @@ async def fails(how: Annotated[str, Field(description="怎么坏")]) -> str:
         raise TimeoutError("http://10.0.0.1/?access_token=abcdef123456")
     if how == "exit":
         raise SystemExit(1)
+    if how == "interrupt":
+        raise KeyboardInterrupt
     if how == "cancel":
         raise asyncio.CancelledError
     raise KeyError("/srv/secret/path access_token=abcdef123456")
@@ -156,6 +158,7 @@ async def test_policy_is_checked_again_for_what_the_model_was_not_shown(box: Ben
         ("worker", "failed", "文件太大或已损坏，超出了处理上限，没有读取。"),
         ("timeout", "failed", "工具等待对方回应超时。"),
         ("exit", "failed", "工具内部出错（编号 A7F3-09）。"),
+        ("interrupt", "failed", "工具内部出错（编号 A7F3-09）。"),
         ("cancel", "failed", "工具中途停了。"),
         ("crash", "failed", "工具内部出错（编号 A7F3-09）。"),
     ],
@@ -177,6 +180,7 @@ async def test_a_failure_is_one_plain_sentence(
         ("timeout", "unknown"),
         ("crash", "unknown"),
         ("exit", "unknown"),
+        ("interrupt", "unknown"),
         ("cancel", "unknown"),
     ],
 )

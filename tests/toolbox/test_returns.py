@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from chathands.conversation import Status
 from chathands.toolbox.attachments import files_of
+from chathands.toolbox.returns import LOOKED_AT, _needs_writing, delivered
 from tests.toolbox.kit import Bench, bench, call
 
 PNG = b"\x89PNG\r\n\x1a\n and so on"
@@ -296,3 +298,18 @@ async def test_after_a_side_effect_it_is_unknown_and_never_run_again(box: Bench,
     (again,) = (await box.run(call("sends", what=what), scope=scope)).results
     assert again.status is Status.UNKNOWN
     assert box.effects == [what]
+
+
+def test_looking_at_a_value_is_bounded_however_it_holds_itself():
+    value: list[Any] = []
+    value.extend([value] * LOOKED_AT)
+    began = time.perf_counter()
+    assert not _needs_writing(value)
+    assert time.perf_counter() - began < 1
+
+
+async def test_a_long_list_of_plain_values_is_not_looked_through_for_pictures():
+    value = [0] * 3_000_000
+    began = time.perf_counter()
+    assert await delivered(value, None, "look", "none") is value
+    assert time.perf_counter() - began < 0.2
