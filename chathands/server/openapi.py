@@ -1,4 +1,4 @@
-"""OpenAPI 3.1 of the tool API, with each tool's real schema; of the tools one token may use."""
+"""OpenAPI 3.1 of what is served, with each tool's real schema; of the tools one token may use."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from chathands.conversation import ToolSpec
+from chathands.server.gateway_openapi import gateway_paths, watching_paths
 
 _ERROR = {"$ref": "#/components/responses/Error"}
 
@@ -103,10 +104,10 @@ def document(specs: Iterable[ToolSpec], version: str) -> dict[str, Any]:
     for spec in specs:
         schemas[f"tool.{spec.name}"] = _schema_of(spec, schemas)
         paths[f"/tools/{spec.name}"] = {"post": _operation(spec)}
-    paths |= _FIXED_PATHS
+    paths |= _FIXED_PATHS | gateway_paths(schemas) | watching_paths()
     return {
         "openapi": "3.1.0",
-        "info": {"title": "ChatHands tools", "version": version},
+        "info": {"title": "ChatHands", "version": version},
         "security": [{"bearer": []}],
         "paths": paths,
         "components": {
@@ -133,8 +134,9 @@ def _operation(spec: ToolSpec) -> dict[str, Any]:
     statuses = {
         "400": "invalid arguments, with fields", "401": "no or unknown token",
         "403": "not for this token or caller, or denied", "404": "no such tool",
-        "413": "body too large", "415": "not JSON", "422": "Idempotency-Key of another request",
+        "410": "the ticket has expired", "413": "body too large", "415": "not JSON", "422": "Idempotency-Key of another request",
         "429": "too often; see Retry-After", "502": "the outcome of a side effect is unknown",
+        "503": "the tool is busy or keeps failing; see Retry-After",
         "504": "the tool did not answer in time",
     }  # fmt: skip
     return {
