@@ -73,6 +73,7 @@ async def _serve(settings: Settings, host: str, port: int) -> None:
     from chathands.server.auth import Auth
     from chathands.server.connection import serve_options
     from chathands.server.tools_api import ToolsApi
+    from chathands.store.responses import Responses
     from chathands.upstreams.build import build_router
 
     def not_loaded(error: ToolLoadError) -> None:
@@ -101,7 +102,10 @@ async def _serve(settings: Settings, host: str, port: int) -> None:
             gateway = models_line(settings, router)
         except (ConfigError, LocalModelError) as error:
             gateway = f"没有模型，只提供工具接口。{error.sentence}"
-        app = create_app(router, auth=auth, tools=tools)
+        responses = Responses.configured(settings)
+        if responses is not None:
+            closing.push_async_callback(responses.aclose)
+        app = create_app(router, auth=auth, tools=tools, responses=responses)
         tools.start()
         typer.echo(f"网关：http://{host}:{port}/v1 → {gateway}")
         count = len(toolbox.registry.current.specs)

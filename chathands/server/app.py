@@ -22,6 +22,7 @@ from chathands.server.errors import ApiError, error_response
 from chathands.server.gateway import CLIENT_CLOSED, REQUEST_SECONDS, Gateway
 from chathands.server.messages_api import MessagesApi
 from chathands.server.models_api import ModelsApi, WatchApi
+from chathands.server.responses_api import ResponsesApi
 from chathands.settings import ApiToken
 from chathands.upstreams.base import Upstream
 from chathands.upstreams.router import Router
@@ -29,6 +30,7 @@ from chathands.upstreams.ways import Ways
 
 if TYPE_CHECKING:
     from chathands.server.tools_api import ToolsApi
+    from chathands.store.responses import Responses
 
 _log = logging.getLogger(__name__)
 
@@ -41,13 +43,14 @@ def create_app(
     ways: Ways | None = None,
     auth: Auth | None = None,
     tools: ToolsApi | None = None,
+    responses: Responses | None = None,
 ) -> FastAPI:
     """The gateway over several upstreams, or one, asked in one of its `ways` (None: emulated), and
     the tool API.
 
     Without `upstream` the gateway answers that there is no model; without `tools` there is no tool
-    API. Without `tokens` (or an `auth` made of them, which `tools` then shares) any key is
-    accepted: the caller must then bind to loopback only.
+    API; without `responses` none is stored. Without `tokens` (or an `auth` made of them, which
+    `tools` then shares) any key is accepted: the caller must then bind to loopback only.
     """
     app = FastAPI(title="ChatHands", docs_url=None, redoc_url=None, openapi_url=None)
     door = auth or Auth(tokens)
@@ -65,6 +68,7 @@ def create_app(
         WatchApi(gateway, door),
         ChatApi(gateway),
         MessagesApi(gateway),
+        ResponsesApi(gateway, responses),
     ):
         api.add_to(app)
     return app

@@ -15,6 +15,7 @@ from chathands.settings import Settings, load_settings
 if TYPE_CHECKING:
     from chathands.agent import Agent
     from chathands.server.tools_api import ToolsApi
+    from chathands.store.responses import Responses
     from chathands.upstreams.router import Router
 
 
@@ -27,6 +28,7 @@ class HttpFace:
         self._app: ASGIApp | None = None
         self._tools: ToolsApi | None = None
         self._router: Router | None = None
+        self._responses: Responses | None = None
 
     async def mount(self) -> None:
         """A NoneBot startup hook. Does nothing unless it is asked for, and nothing unsafe."""
@@ -70,13 +72,17 @@ class HttpFace:
         from chathands.server import create_app
         from chathands.server.auth import Auth
         from chathands.server.tools_api import ToolsApi
+        from chathands.store.responses import Responses
         from chathands.upstreams.build import router_beside
 
         auth = Auth(settings.api.tokens)
         self._tools = ToolsApi(agent.toolbox, settings, auth)
         if not isinstance(agent.upstream, ChatHandsError):
             self._router = router_beside(settings, agent.upstream)
-        self._app = create_app(self._router, auth=auth, tools=self._tools)
+        self._responses = Responses.configured(settings)
+        self._app = create_app(
+            self._router, auth=auth, tools=self._tools, responses=self._responses
+        )
         self._tools.start()
 
     async def close(self) -> None:
@@ -86,6 +92,8 @@ class HttpFace:
             await self._tools.aclose()
         if self._router is not None:
             await self._router.aclose()
+        if self._responses is not None:
+            await self._responses.aclose()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._app is not None:
