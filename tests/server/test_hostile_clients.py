@@ -179,7 +179,7 @@ async def test_a_body_beyond_the_cap_is_413_in_the_protocols_shape(framing):
         assert model.requests == []
 
 
-@pytest.mark.parametrize("path", ["/v1/chat/completions"])
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
 @pytest.mark.parametrize(
     "bomb",
     [
