@@ -48,6 +48,12 @@ def _as_text(value: Any) -> Any:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
 
 
+def _as_word(value: Any) -> Any:
+    """A choice that some clients write as an object of nothing but its kind."""
+    kind = value.get("type") if isinstance(value, dict) and len(value) == 1 else None
+    return kind if kind in ("auto", "none", "required") else value
+
+
 ToolName = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\s\x00-\x1f\x7f`\"]+$")]
 """Wider than OpenAI's own rule, for names with dots and in Chinese; what would break a line or the
 form of a call is no name."""
@@ -115,9 +121,10 @@ class ChatRequest(Wire):
     model: str
     messages: Annotated[list[WireMessage], Field(min_length=1)]
     tools: list[WireTool] | None = None
-    tool_choice: (
-        Literal["auto", "none", "required"] | WireNamedChoice | WireAllowedChoice | None
-    ) = None
+    tool_choice: Annotated[
+        Literal["auto", "none", "required"] | WireNamedChoice | WireAllowedChoice | None,
+        BeforeValidator(_as_word),
+    ] = None
     parallel_tool_calls: bool | None = None
     stream: bool | None = None
     stream_options: WireStreamOptions | None = None

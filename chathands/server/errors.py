@@ -8,12 +8,14 @@ and below /v1 it is the shape that OpenAI's clients read, or Anthropic's.
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from chathands.protocols.anthropic_reply import error_body as anthropic_error
 from chathands.protocols.openai import error_body
 
 GATEWAY_PATH = "/v1"
@@ -105,8 +107,10 @@ def error_response(request: Request, error: ApiError) -> Response:
     if speaks_anthropic(request):
         kind = _ANTHROPIC_TYPES.get(error.status)
         kind = kind or ("invalid_request_error" if error.status < 500 else "api_error")
-        body = {"type": "error", "error": {"type": kind, "message": error.message}}
-    elif in_gateway(request):
+        request_id = f"req_{secrets.token_hex(12)}"
+        body = anthropic_error(kind, error.message, request_id)
+        return json_response(body, error.status, {"request-id": request_id, **error.headers})
+    if in_gateway(request):
         kind = _OPENAI_TYPES.get(error.status, "invalid_request_error")
         kind = kind if error.status < 500 else "server_error"
         body = error_body(error.message, kind, code=error.code)

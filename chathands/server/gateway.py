@@ -1,13 +1,12 @@
-"""What all routes of the gateway share: who may ask which model, and how a reply leaves."""
+"""What all routes of the gateway share: who may ask which model, and a client that hangs up."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import Coroutine
 from typing import Any, NamedTuple, TypeVar
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
 
 from chathands.server.auth import Auth, Client
 from chathands.server.errors import ApiError
@@ -76,11 +75,6 @@ class Gateway:
         """The names that this client may use, of those that are listed."""
         assert self.router is not None
         return [name for name in self.router.names if not client.models or name in client.models]
-
-
-def event_stream(lines: AsyncIterator[str], headers: dict[str, str] | None = None) -> Response:
-    """Server-sent events. A client that hangs up ends `lines`."""
-    return StreamingResponse(lines, headers=headers, media_type="text/event-stream")
 
 
 async def while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T | None:

@@ -151,6 +151,7 @@ async def test_one_call_leaves_where_only_one_may(server, client, stream):
     [
         ("auto", [LONG], []),
         ("none", [LONG], []),
+        ({"type": "none"}, [LONG], []),
         ("required", [CALL], ["get_weather"]),
         ("required", ["I would rather not.", CALL], ["get_weather"]),
         (
@@ -170,7 +171,7 @@ async def test_one_call_leaves_where_only_one_may(server, client, stream):
             ["get_weather"],
         ),
     ],
-    ids=["auto", "none", "required", "required late", "named", "allowed"],
+    ids=["auto", "none", "none as object", "required", "required late", "named", "allowed"],
 )
 async def test_every_choice_of_tools(server, client, stream, choice, replies, called):
     server.plays(*replies)
