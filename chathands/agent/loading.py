@@ -159,7 +159,8 @@ class LoadedTools:
         told = {str(error) for error in known}
         for error in errors:
             if str(error) not in told:
-                _log.warning("%s", error)
+                # Who listens says it where admins look; said once more here it would be twice.
+                _log.log(logging.INFO if self._on_error else logging.WARNING, "%s", error)
                 _tell(self._on_error, error)
         failing = {error.file for error in errors}
         for file in dict.fromkeys(error.file for error in known):

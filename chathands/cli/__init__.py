@@ -19,13 +19,22 @@ app = typer.Typer(
 )
 
 
+SERVING = frozenset({"serve", "mcp"})
+"""Commands that go on for days: what docs/ promises to be in the log (a server that was lost, a
+tool that is paused, a rule for a tool that is not there) is a warning, with its time. The others
+answer whoever typed them, who needs no log beside the answer."""
+
+
 @app.callback()
 def _root(
+    context: typer.Context,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="显示详细日志。")] = False,
 ) -> None:
+    serving = context.invoked_subcommand in SERVING
+    quiet = logging.WARNING if serving else logging.ERROR
     logging.basicConfig(
-        level=logging.INFO if verbose else logging.ERROR,
-        format="%(levelname)s %(name)s %(message)s",
+        level=logging.INFO if verbose else quiet,
+        format=f"{'%(asctime)s ' if serving else ''}%(levelname)s %(name)s %(message)s",
         stream=sys.stderr,
     )
     # At INFO httpx writes whole URLs, and a webhook's URL holds its token.
