@@ -44,7 +44,7 @@ _WHO = MappingProxyType({"admin": "群管理员、群主和超级用户", "super
 _LISTED = "名单里的人和超级用户"
 _FACES: Mapping[str, Face] = MappingProxyType({"http": "http", "mcp": "mcp", "terminal": "cli"})
 _FACE_NAMES = MappingProxyType(
-    {"bot": "群聊和私聊", "http": "HTTP 接口", "mcp": "MCP", "cli": "终端"}
+    {"bot": "群聊和私聊", "http": " HTTP 接口", "mcp": " MCP", "cli": "终端"}
 )
 _ASK_ADMIN = "要改请机器人的管理员改 tools.toml 的 {key}"
 
@@ -179,7 +179,7 @@ def _closed_here(rule: ToolRule, caller: Caller) -> tuple[str, str] | None:
         return "已被停用", "enabled"
     face = face_of(caller)
     if rule.faces is not None and face not in rule.faces:
-        named = "、".join(_FACE_NAMES[each] for each in rule.faces)
+        named = "、".join(_FACE_NAMES[each].strip() for each in rule.faces)
         return f"不能从{_FACE_NAMES[face]}使用，只能从{named}使用", "faces"
     if face != "bot":
         # A list of groups keeps the tool to them, unless this face is named beside it.
