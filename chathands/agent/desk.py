@@ -33,6 +33,15 @@ _log = logging.getLogger(__name__)
 SETTLE_SECONDS = 5.0
 """Between two looks at tickets that ended unused: they only have to reach the audit trail."""
 
+MOST_FAULTS = 20
+"""Faults of one call that are told: a megabyte of wrong arguments has hundreds of thousands, and
+would be answered with twenty."""
+LONGEST_FAULT = 300
+"""Characters of a path or a sentence about it; names come from the client."""
+
+_HALF = "a text has half of a character in it (a lone surrogate)"
+"""The one thing that Python's JSON reads and pydantic's does not."""
+
 _REPAIRS = {
     "coerced": "has the wrong type",
     "enum": "is none of the allowed values",
@@ -271,23 +280,31 @@ def _faults(
     tool: Tool, spec: ToolSpec, arguments: Mapping[str, Any], *, strict: bool
 ) -> tuple[FieldFault, ...]:
     checked = compile_schema(spec.parameters).check(arguments)
-    faults = [FieldFault(one.path, one.sentence("en")) for one in checked.problems]
+    problems = checked.problems[:MOST_FAULTS]
+    faults = [_fault(one.path, one.sentence("en")) for one in problems]
     if strict:
-        faults += [_repair(tag) for tag in checked.repairs]
+        faults += [_repair(tag) for tag in checked.repairs[: MOST_FAULTS - len(faults)]]
     if faults:
         return tuple(faults)
     try:
         tool.signature.validate(checked.arguments)
     except ToolFailed as error:
-        return _pydantic_faults(error) or (FieldFault("", error.sentence),)
+        return _pydantic_faults(error) or (_fault("", error.sentence),)
     return ()
+
+
+def _fault(path: str, message: str) -> FieldFault:
+    def short(text: str) -> str:
+        return text if len(text) <= LONGEST_FAULT else f"{text[: LONGEST_FAULT - 1]}…"
+
+    return FieldFault(short(path), short(message))
 
 
 def _repair(tag: str) -> FieldFault:
     kind, _, path = tag.partition(":")
     path, _, meant = path.partition(">")
     hint = f"; did you mean `{meant}`?" if meant else ""
-    return FieldFault(path, f"`{path}` {_REPAIRS.get(kind, 'does not fit')}{hint}")
+    return _fault(path, f"`{path}` {_REPAIRS.get(kind, 'does not fit')}{hint}")
 
 
 def _pydantic_faults(error: ToolFailed) -> tuple[FieldFault, ...]:
@@ -297,7 +314,10 @@ def _pydantic_faults(error: ToolFailed) -> tuple[FieldFault, ...]:
     cause = error.__context__
     if not isinstance(cause, ValidationError):
         return ()
+    found = cause.errors(include_url=False, include_input=False, include_context=False)
     return tuple(
-        FieldFault(".".join(map(str, fault["loc"])), fault["msg"])
-        for fault in cause.errors(include_url=False, include_input=False, include_context=False)
+        _fault(".".join(map(str, fault["loc"])), _HALF)
+        if fault["type"] == "json_invalid"
+        else _fault(".".join(map(str, fault["loc"])), fault["msg"])
+        for fault in found[:MOST_FAULTS]
     )

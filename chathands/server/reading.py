@@ -20,6 +20,10 @@ LINGER_SECONDS = 2.0
 sent everything, and one that is cut off before reports a broken connection instead of a 413."""
 
 
+LONGEST_NUMBER = 308
+"""Digits of a number that certainly fits a float."""
+
+
 async def read_capped(request: Request, cap: int) -> bytes:
     """The body, at most `cap` bytes, of which no more than that is kept. Raises ApiError 413."""
     body = bytearray()
@@ -70,6 +74,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
             body.decode("utf-8-sig"),
             parse_constant=_no_constant,
             parse_float=_finite,
+            parse_int=_no_larger,
             object_pairs_hook=_without_repeats,
         )
     except UnicodeDecodeError:
@@ -105,6 +110,13 @@ def _finite(text: str) -> float:
     if math.isinf(number):
         raise _bad("a number in the body is too large")
     return number
+
+
+def _no_larger(text: str) -> int:
+    """A tool that takes a number would get infinity, which is not what a person was shown."""
+    if len(text) > LONGEST_NUMBER:
+        _finite(text)
+    return int(text)
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -39,10 +39,15 @@ MOST_SLOW_LOOKS = 3
 thing at a time."""
 LOOK_SECONDS = 60.0
 """Between two looks at a server over HTTP, which does not say when it goes or changes."""
+LOOK_PAUSE = 1.0
+"""Between two looks, whatever a server says: one that tells of changes with every list it gives
+would else keep the loop busy with new generations for nobody."""
 LISTEN_PAUSE = 5.0
 """Before a lost subscription to changes is asked for again."""
 MOST_PAGES = 50
 """Of a list of tools; a server may page for ever."""
+MOST_LISTED = 1000
+"""Tools that are looked at, of which `MOST_TOOLS` are served."""
 State = Literal["connecting", "ready", "down", "off"]
 
 _UNSURE = "不能确定有没有完成，请人工核对；不会自动重试。"
@@ -218,7 +223,8 @@ class Link:
 
     async def _stay(self, client: Client) -> None:
         """Look again when told to, until the server is lost."""
-        slow = 0
+        clock = asyncio.get_running_loop().time
+        slow, next_look = 0, 0.0
         gone = self._child.lost if self._child is not None else asyncio.Event()
         period = None if self._child is not None else LOOK_SECONDS
         while True:
@@ -229,9 +235,13 @@ class Link:
             finally:
                 for each in waiting:
                     each.cancel()
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(next_look):
+                    await gone.wait()
             if gone.is_set() or (self._child is not None and self._child.ended):
                 raise Lost("进程退出了。")
             self._look.clear()
+            next_look = clock() + LOOK_PAUSE
             try:
                 async with asyncio.timeout(LIST_SECONDS):
                     listed = await self._list(client)
@@ -252,9 +262,9 @@ class Link:
             page = await client.list_tools(cursor=cursor)
             listed += page.tools
             cursor = page.next_cursor
-            if not cursor:
+            if not cursor or len(listed) >= MOST_LISTED:
                 break
-        return tuple(listed)
+        return tuple(listed[:MOST_LISTED])
 
     async def _listen(self, client: Client) -> None:
         """Servers of the newer protocol say that their list has changed where they are asked to."""

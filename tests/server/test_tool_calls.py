@@ -77,6 +77,7 @@ async def test_an_argument_that_does_not_fit_is_named_by_its_path(server, argume
         (b"[]", {}, 400, "invalid_json"),
         (b"\xff\xfe", {}, 400, "invalid_json"),
         (b'{"city": NaN}', {}, 400, "invalid_json"),
+        (b'{"city": %s}' % (b"9" * 309), {}, 400, "invalid_json"),
         (b'{"city": 1e999}', {}, 400, "invalid_json"),
         (b'{"city": "a", "city": "b"}', {}, 400, "invalid_json"),
         (b'{"n": ' + b"9" * 5000 + b"}", {}, 400, "invalid_json"),
@@ -94,6 +95,30 @@ async def test_a_body_that_cannot_be_read_is_refused_clearly(server, body, heade
     headers = {"content-type": "application/json"} | headers
     reply = await server.client.post("/tools/look_up", content=body, headers=headers)
     assert (reply.status_code, reply.json()["error"]["code"]) == (status, code)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"city": "北京", "people": [1] * 2000},
+        {"city": "北京", "people": [{"name": ""}] * 500},
+        {str(n): n for n in range(500)},
+        {"c" * 7000: "北京"},
+    ],
+)
+async def test_an_answer_about_wrong_arguments_is_short_whatever_was_sent(server, arguments):
+    reply = await server.call("look_up", **arguments)
+    assert reply.status_code == 400
+    assert 0 < len(reply.json()["error"]["fields"]) <= 20
+    assert len(reply.content) < 10_000
+
+
+async def test_half_a_character_is_named(server):
+    body = b'{"city": "\\ud83d"}'
+    headers = {"content-type": "application/json"}
+    reply = await server.client.post("/tools/look_up", content=body, headers=headers)
+    assert reply.status_code == 400
+    assert "half of a character" in reply.json()["error"]["fields"][0]["message"]
 
 
 async def test_a_body_without_a_length_is_capped_too(server):

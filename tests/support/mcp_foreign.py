@@ -47,6 +47,7 @@ def call(name, arguments):
     return text(f"{name}:{json.dumps(arguments, ensure_ascii=False)}")
 
 
+nags = False
 sys.stdout.write("not a message\n")
 sys.stderr.write("starting with Bearer abcdefgh12345678\n")
 for line in sys.stdin:
@@ -61,6 +62,12 @@ for line in sys.stdin:
         result = {"protocolVersion": version, "capabilities": capabilities, "serverInfo": info}
     elif method == "tools/list":
         result = {"tools": tools()}
+        if nags:
+            with open(FILE + ".calls", "a", encoding="utf-8") as file:
+                file.write("list\n")
+            say({"id": number, "result": result})
+            say({"method": "notifications/tools/list_changed"})
+            continue
     elif method == "tools/call":
         name = message["params"]["name"]
         if name == "refuse":
@@ -68,6 +75,9 @@ for line in sys.stdin:
             say({"id": number, "error": error})
             continue
         result = call(name, message["params"].get("arguments") or {})
+        if name == "nag":
+            nags = not nags
+            say({"method": "notifications/tools/list_changed"})
     else:
         say({"id": number, "error": {"code": -32601, "message": "no such method"}})
         continue

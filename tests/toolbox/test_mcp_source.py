@@ -7,17 +7,19 @@ import asyncio
 import json
 import logging
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from chathands.conversation import Status
+from chathands.toolbox import mcp_link
 from chathands.toolbox.attachments import files_of
 from tests.server.kit import until
 from tests.toolbox.kit import MEMBER
 from tests.toolbox.mcp_kit import alive, foreign, listed
 
-ALL = ("echo", "die", "hang", "fail", "env", "picture", "hostile", "flood", "grow", "refuse")
+ALL = ("echo", "die", "hang", "fail", "env", "picture", "hostile", "flood", "grow", "refuse", "nag")
 
 
 def running(pid: int) -> bool:
@@ -98,6 +100,15 @@ async def test_a_list_that_changes_is_read_again(far):
     assert (await far.call("far_grow")).status is Status.OK
     await far.until(lambda: "far_new" in far.names)
     assert "far_new" not in before.specs  # a run that had begun keeps what it had
+
+
+async def test_one_that_always_tells_of_changes_is_not_always_asked(far, monkeypatch):
+    monkeypatch.setattr(mcp_link, "LOOK_PAUSE", 0.1)
+    assert (await far.call("far_nag")).status is Status.OK
+    began = time.monotonic()
+    await until(lambda: far.calls().count("list") >= 4)
+    assert time.monotonic() - began > 0.25
+    assert (await far.call("far_nag")).status is Status.OK
 
 
 async def test_dying_in_a_call_is_unknown_and_it_comes_back(far):
