@@ -12,7 +12,8 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
-from chathands.emulation import CallReady, TextDelta
+from chathands.emulation import CallReady, Event, TextDelta
+from chathands.emulation.outcome import Text
 from chathands.errors import StoreError
 from chathands.protocols.openai import BadRequest, error_body, to_json
 from chathands.protocols.responses import ResponsesRequest
@@ -24,6 +25,7 @@ from chathands.protocols.responses_reply import (
     usage_body,
     whole,
 )
+from chathands.protocols.text_out import TextOut
 from chathands.server.asking import Ask, End, Failure
 from chathands.server.auth import Client
 from chathands.server.chat_api import refusal
@@ -121,13 +123,19 @@ class ResponsesApi:
         return wire, asked
 
     async def _whole(self, asked: Asked) -> dict[str, Any]:
-        end = await asked.exchange.complete()
+        if asked.exchange.ask.plain:
+            end = [event async for event in _as_it_comes(asked.exchange)][-1]
+            assert isinstance(end, End)
+        else:
+            end = await asked.exchange.complete()
         body = whole(asked.reply, end.text, end.calls, end.finish_reason, _usage(end))
         return await self._kept(asked, body)
 
     async def _events(self, asked: Asked, encoder: _Encoder) -> AsyncGenerator[str, None]:
         """Ends in `response.completed` or `response.incomplete`, once the response is stored."""
-        async with aclosing(asked.exchange.events()) as events:
+        exchange = asked.exchange
+        every = _as_it_comes(exchange) if exchange.ask.plain else exchange.events()
+        async with aclosing(every) as events:
             async for event in events:
                 if isinstance(event, TextDelta):
                     yield encoder.text(event.text)
@@ -179,6 +187,21 @@ class ResponsesApi:
         except BadRequest as error:
             return _bad(error)
         return json_bytes(to_json(listed).encode())
+
+
+async def _as_it_comes(exchange: Exchange) -> AsyncGenerator[Event | End, None]:
+    """A reply to a request without tools: every text at once, and as the model wrote it."""
+    out = TextOut(bare_json=exchange.ask.wants_json)
+    sent: list[str] = []
+    async with aclosing(exchange.passed_on()) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, Text) and (text := out.feed(piece.text)):
+                sent.append(text)
+                yield TextDelta(text)
+    if rest := out.flush():
+        sent.append(rest)
+        yield TextDelta(rest)
+    yield exchange.passed_on_end("".join(sent))
 
 
 class _Encoder(EventEncoder):

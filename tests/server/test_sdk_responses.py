@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import re
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import httpx
 import openai
@@ -41,7 +43,7 @@ TOOLS = [WEATHER, SEND]
 QUESTION = "What is the weather in 北京?"
 CALL = call("get_weather", city="北京")
 BOTH = f"{CALL}\n\n{call('get_weather', city='上海')}"
-LONG = ("The sky over the city is clear today and it will stay so until the evening. " * 6).strip()
+LONG = "The sky over the city is clear today and it will stay so until the evening. " * 6
 CALLED = {"type": "function_call", "call_id": "c1", "name": "get_weather", "arguments": "{}"}
 RESULT = {"type": "function_call_output", "call_id": "c1", "output": "晴，20 度"}
 TOKENS = {name: ApiToken(name=name, rate=1000) for name in ("one", "two")}
@@ -573,6 +575,27 @@ async def test_answers_and_arguments_are_parsed(server, client, stream):
         found = [await client.responses.parse(**fields) for fields in asked]
     assert found[0].output_parsed == City(name="北京", people=22)
     assert found[1].output[0].parsed_arguments == {"city": "北京"}
+
+
+async def test_the_snippet_of_the_page(server, capsys):
+    page = (Path(__file__).parents[2] / "docs/gateway.md").read_text("utf-8")
+    (code,) = re.findall(r"## Responses.*?```python\n(.*?)```", page, re.DOTALL)
+    for shown, here in (
+        ("http://127.0.0.1:8081", server.url),
+        ('"随便写"', '"one"'),
+        ('"qwen"', '"plain"'),
+    ):
+        assert shown in code
+        code = code.replace(shown, here)
+    server.plays("你好，小明。", "小明。")
+    await in_thread(lambda: exec(code, {}))
+    assert capsys.readouterr().out == "小明。\n"
+    assert [m["content"] for m in server.asked[1].body["messages"]] == [
+        "一句话。",
+        "我叫小明。",
+        "你好，小明。",
+        "我叫什么？",
+    ]
 
 
 async def test_the_synchronous_client(server):
