@@ -43,14 +43,25 @@ _VERSION = {
     "schema": {"type": "string"},
 }
 
+_PAGE = tuple(
+    {"name": name, "in": "query", "schema": schema}
+    for name, schema in (
+        ("order", {"enum": ["asc", "desc"]}),
+        ("limit", {"type": "integer", "minimum": 1, "maximum": 100}),
+        ("after", {"type": "string"}),
+    )
+)
+
 
 def gateway_paths(schemas: dict[str, Any]) -> dict[str, Any]:
     """The paths; what they refer to is added to `schemas`."""
     from chathands.protocols.anthropic_request import MessagesRequest
     from chathands.protocols.openai import ChatRequest
+    from chathands.protocols.responses import ResponsesRequest
 
     chat, messages = _ref(ChatRequest, schemas), _ref(MessagesRequest, schemas)
-    anything = {"type": "object", "required": ["model", "input"]}
+    responses = _ref(ResponsesRequest, schemas)
+    id = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
     name = {"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}
     return {
         "/v1/chat/completions": {"post": _post("A reply, with real tool calls.", chat)},
@@ -58,7 +69,17 @@ def gateway_paths(schemas: dict[str, Any]) -> dict[str, Any]:
         "/v1/messages/count_tokens": {
             "post": _post("How long a request is.", messages, _MESSAGES, stream=False)
         },
-        "/v1/responses": {"post": _post("The same for the Responses API.", anything)},
+        "/v1/responses": {"post": _post("The same for the Responses API.", responses)},
+        "/v1/responses/input_tokens": {
+            "post": _post("How long a request is.", responses, stream=False)
+        },
+        "/v1/responses/{id}": {
+            "get": _get("A stored response.", _ERROR_OF_OPENAI, id),
+            "delete": _get("Forget it.", _ERROR_OF_OPENAI, id),
+        },
+        "/v1/responses/{id}/input_items": {
+            "get": _get("What it was asked.", _ERROR_OF_OPENAI, id, *_PAGE)
+        },
         "/v1/models": {"get": _get("The models of this token.", _EITHER, _VERSION)},
         "/v1/models/{model}": {"get": _get("One model.", _EITHER, _VERSION, name)},
     }

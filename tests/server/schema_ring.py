@@ -30,6 +30,7 @@ from chathands.server.auth import Auth
 from chathands.server.connection import serve_options
 from chathands.server.tools_api import ToolsApi
 from chathands.settings import ApiToken
+from chathands.store.responses import Responses
 from chathands.upstreams.openai_chat import OpenAIChat
 from tests.server.kit import settings_in
 from tests.standins.model_server import ModelServer
@@ -62,13 +63,16 @@ class Served(threading.Thread):
             auth = Auth(configured.api.tokens)
             tools = ToolsApi(toolbox, configured, auth)
             upstream = OpenAIChat(model.url, name="plain")
-            app = create_app(upstream, auth=auth, tools=tools, seconds=5)
+            responses = Responses.configured(configured)
+            app = create_app(upstream, auth=auth, tools=tools, seconds=5, responses=responses)
             options: dict[str, Any] = serve_options() | {"lifespan": "off"}
             self.server = uvicorn.Server(uvicorn.Config(app, log_level="critical", **options))
             self.up.set()
             await self.server.serve([self.listening])
             await tools.aclose()
             await upstream.aclose()
+            if responses is not None:
+                await responses.aclose()
 
     def stop(self) -> None:
         assert self.server is not None
