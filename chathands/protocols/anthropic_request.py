@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError
 
 from chathands.conversation import Message, ToolChoice, ToolSpec
 from chathands.protocols.anthropic import from_anthropic
+from chathands.protocols.known_tools import known_tools
 from chathands.protocols.openai import BadRequest, ToolName, Wire, bad_request
 
 _LEFT_BEHIND = ("thinking", "redacted_thinking", "tool_reference")
@@ -115,7 +116,7 @@ class MessagesRequest(Wire):
         none."""
         if self.tools is None:
             return None
-        return tuple(
+        return known_tools(
             ToolSpec(tool.name, tool.description or "", tool.input_schema or {})
             for tool in self.tools
         )

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from chathands.conversation import Message, ToolChoice, ToolSpec
+from chathands.protocols.known_tools import known_tools
 from chathands.protocols.openai_legacy import without_functions
 from chathands.protocols.openai_messages import from_openai
 
@@ -184,7 +185,7 @@ class ChatRequest(Wire):
             return None
         specs = (ToolSpec.from_openai(tool.model_dump()) for tool in self.tools)
         allowed = self._allowed
-        return tuple(spec for spec in specs if allowed is None or spec.name in allowed)
+        return known_tools(spec for spec in specs if allowed is None or spec.name in allowed)
 
     @property
     def choice(self) -> ToolChoice:
