@@ -139,6 +139,7 @@ class LoadedTools:
                 MappingProxyType({name: specs[name] for name in names}),
                 MappingProxyType({name: owners[name] for name in names}),
                 files.held,
+                MappingProxyType({n: o for n, o in files.unconfigured.items() if n not in tools}),
             )
         )
         for what, these in (

@@ -96,6 +96,9 @@ def look_at_choice(
 def _why_not_loaded(
     name: str, toolbox: Toolbox, errors: Sequence[ToolLoadError], tools_dir: Path
 ) -> Iterable[str]:
+    if owner := toolbox.registry.current.unconfigured.get(name):
+        yield f"{owner} 里有它，但还没有配置它要用的（enabled_when），所以不给任何人看。"
+        return
     defined = re.compile(rf"^\s*(?:async\s+)?def\s+{re.escape(name)}\s*\(", re.M)
     found = [path for path in sorted(tools_dir.rglob("*.py")) if defined.search(_text(path))]
     shown = {path: path.relative_to(tools_dir).as_posix() for path in found}
@@ -106,11 +109,6 @@ def _why_not_loaded(
         )
         if in_file or re.search(rf"\b{re.escape(name)}\b", error.detail):
             yield error.sentence
-            return
-    idle = re.compile(rf"enabled_when=[^@]*?\bdef\s+{re.escape(name)}\s*\(")
-    for path, file in shown.items():
-        if idle.search(_text(path)):
-            yield f"{file} 里有它，但还没有配置它要用的，所以不给模型看；怎么配置见 docs/tools.md。"
             return
     for file in shown.values():
         if any(part.startswith("_") and part != "__init__.py" for part in file.split("/")):

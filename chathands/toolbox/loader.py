@@ -77,7 +77,8 @@ def load_tools(
     return built.report()
 
 
-_Found = list[tuple[Tool, ToolSpec]]
+_Found = list[tuple[Tool, ToolSpec, bool]]
+"""With whether it is configured."""
 
 
 class _Build:
@@ -90,6 +91,7 @@ class _Build:
         self.errors: list[ToolLoadError] = []
         self._offers: dict[str, dict[str, tuple[Tool, ToolSpec]]] = {}
         self._held: dict[str, Any] = {}
+        self._unconfigured: dict[str, str] = {}
         self._missing: dict[Unmet, None] = {}
 
     def load(
@@ -112,12 +114,15 @@ class _Build:
         empty = not any(map(bytes.strip, sources.values()))
         if self._patient and empty and owner in self.previous.owners.values():
             return ToolLoadError("文件是空的；要去掉里面的工具，请删除文件或发 重载", file=owner)
-        found = imports.run(entry, lambda: _import(space, entry, settings, every=self._every))
+        found = imports.run(entry, lambda: _import(space, entry, settings))
         return _hung(found, entry, imports.seconds) if isinstance(found, Hung) else found
 
     def add(self, owner: str, found: _Found, space: ModuleSpace) -> None:
         self._held[owner] = space
-        for tool, spec in found:
+        for tool, spec, configured in found:
+            if not (configured or self._every):
+                self._unconfigured.setdefault(tool.name, owner)
+                continue
             offers = self._offers.setdefault(tool.name, {})
             if owner in offers:
                 reason = f"工具名 {tool.name} 在这里出现了两次，只用了第一个"
@@ -134,6 +139,9 @@ class _Build:
             if its == owner:
                 offer = (self.previous.tools[name], self.previous.specs[name])
                 self._offers.setdefault(name, {})[owner] = offer
+        for name, its in self.previous.unconfigured.items():
+            if its == owner:
+                self._unconfigured.setdefault(name, owner)
 
     def report(self) -> LoadReport:
         tools, specs, owners = {}, {}, {}
@@ -152,6 +160,7 @@ class _Build:
             MappingProxyType(specs),
             MappingProxyType(owners),
             MappingProxyType(self._held),
+            MappingProxyType({n: o for n, o in self._unconfigured.items() if n not in tools}),
         )
         return LoadReport(generation, tuple(self.errors), tuple(self._missing))
 
@@ -169,13 +178,10 @@ def _owner(entry: Path) -> str:
     return entry.name if entry.suffix == ".py" else f"{entry.name}/"
 
 
-def _import(
-    space: ModuleSpace, entry: Path, settings: Settings, *, every: bool
-) -> _Found | ToolLoadError:
+def _import(space: ModuleSpace, entry: Path, settings: Settings) -> _Found | ToolLoadError:
     try:
-        modules = space.load(entry)
-        tools = [tool for tool in _tools_in(modules) if every or tool.configured(settings)]
-        return [(tool, tool.spec(settings)) for tool in tools]
+        tools = _tools_in(space.load(entry))
+        return [(tool, tool.spec(settings), tool.configured(settings)) for tool in tools]
     except ToolLoadError as error:
         return _relative(error, space.directory)
     except BaseException as error:

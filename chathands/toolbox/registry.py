@@ -28,6 +28,13 @@ class Generation:
     """Tool name → the file in the tools directory that owns it, e.g. `weather.py`, `excel/`."""
     held: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """File → what keeps its modules loaded; they leave with the last generation that needs them."""
+    unconfigured: Mapping[str, str] = field(default_factory=dict)
+    """Tool name → file, of tools that nobody is offered because their `enabled_when` says no."""
+
+    @property
+    def known(self) -> frozenset[str]:
+        """Names of tools that are there, offered or not."""
+        return frozenset(self.specs.keys() | self.unconfigured.keys())
 
     def visible_to(self, caller: Caller, policy: Policy) -> tuple[ToolSpec, ...]:
         """What a model is shown for this person, by audience and then name, so that the contracts

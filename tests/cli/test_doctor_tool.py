@@ -30,6 +30,18 @@ def here(tmp_path, monkeypatch):
 
 # --- choice
 
+UNCONFIGURED = '''
+from chathands import tool
+
+def ready(settings):
+    return False
+
+@tool(side_effect="none", enabled_when=ready)
+def cost_of() -> str:
+    """查一种货物现在的单价是多少元。"""
+    return "1"
+'''
+
 
 def test_a_tool_of_another_name_is_named(here):
     code, said = concluded(here, "stok_of", "--no-model")
@@ -44,8 +56,9 @@ def test_a_tool_of_another_name_is_named(here):
         ("late.py", "import nothing_like_it\n\ndef cost_of(): ...\n", "nothing_like_it"),
         ("_late.py", "def cost_of():\n    return 1\n", "以下划线开头的文件不加载"),
         ("late.py", "def cost_of():\n    return 1\n", "前面没有 @tool"),
+        ("late.py", UNCONFIGURED, "late.py 里有它，但还没有配置"),
     ],
-    ids=["syntax", "import", "hidden", "undecorated"],
+    ids=["syntax", "import", "hidden", "undecorated", "unconfigured"],
 )
 def test_a_tool_that_is_written_and_not_loaded_is_found(here, file, source, said):
     (here / "tools" / file).write_text(source, "utf-8")

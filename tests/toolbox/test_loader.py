@@ -288,7 +288,15 @@ async def test_a_tool_without_its_settings_is_not_offered_but_listed(settings: S
         'side_effect="none", enabled_when=lambda settings: bool(settings.dingtalk.robots)',
     )
     write(settings.tools_dir, {"push.py": code, "weather.py": source("weather")})
-    assert list(load(settings).generation.specs) == ["weather"]
+    generation = load(settings).generation
+    assert (list(generation.specs), dict(generation.unconfigured)) == (
+        ["weather"],
+        {"push": "push.py"},
+    )
+    assert generation.known == {"push", "weather"}
+    write(settings.tools_dir, {"push.py": code.replace("def ", "dfe ")})
+    assert load(settings, generation).generation.known == {"push", "weather"}
+    write(settings.tools_dir, {"push.py": code})
     listed = load_tools(settings.tools_dir, settings, every=True).generation
     assert list(listed.specs) == ["push", "weather"]
     assert not listed.tools["push"].configured(settings)
