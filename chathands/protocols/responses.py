@@ -127,22 +127,24 @@ class ResponsesRequest(Wire):
             for index, tool in enumerate(self.tools or ()):
                 if isinstance(tool, OtherTool):
                     raise BadRequest(_no_such_tool(index, tool), f"tools.{index}.type")
-        names = [tool.name for tool in self.functions or ()]
-        if twice := next((name for name in names if names.count(name) > 1), None):
-            raise BadRequest(f"tools: {twice!r} is declared twice", "tools")
+        names: set[str] = set()
+        for tool in self.functions or ():
+            if tool.name in names:
+                raise BadRequest(f"tools: {tool.name!r} is declared twice", "tools")
+            names.add(tool.name)
 
     def check_with(self, items: Sequence[Item]) -> None:
         """What can be told only with what came before, which `items` begin with: whether there is
         a conversation, and the tool that is wanted. Raises BadRequest."""
         if not chat_messages(items):
             raise BadRequest("input: nothing to answer", "input")
-        names = [tool.name for tool in self.functions or ()]
+        names = {tool.name for tool in self.functions or ()}
         if self.functions is None:
-            names = [item["name"] for item in items if item["type"] == "function_call"]
+            names = {item["name"] for item in items if item["type"] == "function_call"}
         choice = self.choice
         if choice.kind == "required" and not names:
             raise BadRequest("tool_choice: 'required' needs tools", "tool_choice")
-        wanted = self._allowed or ((choice.name,) if choice.kind == "named" else ())
+        wanted = self._allowed or ([choice.name] if choice.kind == "named" else [])
         for name in wanted:
             if name not in names:
                 raise BadRequest(f"tool_choice: {name!r} is not declared", "tool_choice")
@@ -186,10 +188,10 @@ class ResponsesRequest(Wire):
         return ToolChoice(self.tool_choice or "auto")
 
     @property
-    def _allowed(self) -> tuple[str, ...] | None:
+    def _allowed(self) -> dict[str, None] | None:
         if not isinstance(self.tool_choice, WireAllowedChoice):
             return None
-        return tuple(tool.name for tool in self.tool_choice.tools)
+        return dict.fromkeys(tool.name for tool in self.tool_choice.tools)
 
     @property
     def sampling(self) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """Responses: items as chat messages, ids, and what a reply looks like before it leaves."""
 
 import json
+import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chathands.conversation import Role, ToolCall
@@ -105,6 +106,7 @@ items = st.dictionaries(
 )
 
 
+@settings(max_examples=40)
 @given(st.lists(items, max_size=4), st.dictionaries(st.text(max_size=4), json_values))
 def test_no_input_does_more_than_be_refused(input, more):
     try:
@@ -136,6 +138,17 @@ def test_settings_of_the_reply_are_told_in_the_words_of_chat():
         "json_schema": {"name": "n", "schema": {"type": "object"}, "strict": True},
     }
     assert request.echo()["text"] == {"format": schema, "verbosity": "low"}
+
+
+def test_a_body_full_of_tools_is_read_in_a_moment():
+    tools = [{"type": "function", "name": f"f{n}"} for n in range(30_000)]
+    choice = {"type": "allowed_tools", "mode": "required", "tools": tools}
+    began = time.process_time()
+    request = ResponsesRequest.read(
+        {"model": "m", "input": "q", "tools": tools, "tool_choice": choice}
+    )
+    request.check_with(request.items)
+    assert time.process_time() - began < 2  # comparing each with each takes half a minute
 
 
 def test_a_bad_field_is_named_by_its_path_in_the_body():
