@@ -15,7 +15,7 @@ async def test_the_log_says_where_to_connect_and_what_there_is(ring: Ring, dingt
     assert f"ws://127.0.0.1:{ring.bot.port}/onebot/v11/ws" in log
     assert "访问令牌（ONEBOT_ACCESS_TOKEN）：已设置" in log
     assert re.search(r"模型：stand-in，方式 auto → emulated", log)
-    assert re.search(r"工具：[4-9]\d* 个（.*read_excel_data", log)
+    assert re.search(r"工具：\d+ 个（.*read_excel_data", log)
     for secret in (TOKEN, KEY, dingtalk.token, "SECring0123456789abcdef"):
         assert secret not in log
 

@@ -33,7 +33,7 @@ def robots(standin: DingTalk, **more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 async def bench(dingtalk: DingTalk, tmp_path: Path) -> AsyncIterator[Live]:
-    async with live(tmp_path, dingtalk=robots(dingtalk)) as made:
+    async with live(tmp_path, only="push", dingtalk=robots(dingtalk)) as made:
         yield made
 
 
@@ -84,7 +84,7 @@ async def test_with_several_robots_and_none_named_the_person_is_asked(
 ) -> None:
     settings = robots(dingtalk)
     settings["robots"]["技术群"] = {"webhook": "dry-run"}
-    async with live(tmp_path, dingtalk=settings) as bench:
+    async with live(tmp_path, only="push", dingtalk=settings) as bench:
         result = await push(bench)
         assert result.status is Status.FAILED
         assert "销售群、技术群" in result.content
@@ -93,12 +93,14 @@ async def test_with_several_robots_and_none_named_the_person_is_asked(
 
 
 async def test_without_a_robot_nobody_is_offered_it(tmp_path: Path) -> None:
-    async with live(tmp_path) as bench:
+    async with live(tmp_path, only="push") as bench:
         assert not {"send_dingtalk_message", "push_message"} & set(bench.generation.specs)
 
 
 async def test_a_dry_run_robot_sends_nothing_and_shows_what_it_would(tmp_path: Path) -> None:
-    async with live(tmp_path, dingtalk={"robots": {"演示": {"webhook": "dry-run"}}}) as bench:
+    async with live(
+        tmp_path, only="push", dingtalk={"robots": {"演示": {"webhook": "dry-run"}}}
+    ) as bench:
         result = await push(bench, content="| 地区 | 销量 |\n|---|---|\n| 华东 | 12 |")
     assert result.status is Status.OK
     assert result.content.startswith("【演练】")
@@ -135,13 +137,13 @@ async def test_an_answer_that_is_no_success_is_a_failure_with_its_own_sentence(
 
 
 async def test_a_wrong_secret_is_named(dingtalk: DingTalk, tmp_path: Path) -> None:
-    async with live(tmp_path, dingtalk=robots(dingtalk, secret="SECwrong00")) as bench:
+    async with live(tmp_path, only="push", dingtalk=robots(dingtalk, secret="SECwrong00")) as bench:
         assert "签名不匹配" in (await push(bench)).content
 
 
 async def test_an_unknown_token_is_named(dingtalk: DingTalk, tmp_path: Path) -> None:
     webhook = f"{dingtalk.url}/robot/send?access_token=0123456789"
-    async with live(tmp_path, dingtalk=robots(dingtalk, webhook=webhook)) as bench:
+    async with live(tmp_path, only="push", dingtalk=robots(dingtalk, webhook=webhook)) as bench:
         result = await push(bench)
     assert "access_token" in result.content
     assert "0123456789" not in result.content
@@ -149,14 +151,14 @@ async def test_an_unknown_token_is_named(dingtalk: DingTalk, tmp_path: Path) -> 
 
 async def test_a_webhook_without_its_token_is_named(dingtalk: DingTalk, tmp_path: Path) -> None:
     webhook = f"{dingtalk.url}/robot/send"
-    async with live(tmp_path, dingtalk=robots(dingtalk, webhook=webhook)) as bench:
+    async with live(tmp_path, only="push", dingtalk=robots(dingtalk, webhook=webhook)) as bench:
         assert "完整的 webhook" in (await push(bench)).content
 
 
 async def test_a_clock_that_is_off_is_named(tmp_path: Path) -> None:
     async with (
         DingTalk(secret=SECRET, now=lambda: time.time() + 7200) as ahead,
-        live(tmp_path, dingtalk=robots(ahead)) as bench,
+        live(tmp_path, only="push", dingtalk=robots(ahead)) as bench,
     ):
         assert "校准本机的时钟" in (await push(bench)).content
 
@@ -164,7 +166,7 @@ async def test_a_clock_that_is_off_is_named(tmp_path: Path) -> None:
 async def test_a_missing_keyword_is_added_and_said(tmp_path: Path) -> None:
     async with (
         DingTalk(keywords=("通报", "日报")) as strict,
-        live(tmp_path, dingtalk=robots(strict, keywords=["通报", "日报"])) as bench,
+        live(tmp_path, only="push", dingtalk=robots(strict, keywords=["通报", "日报"])) as bench,
     ):
         result = await push(bench, title="库存", content="不足 10 件")
         assert result.status is Status.OK
@@ -178,7 +180,7 @@ async def test_a_missing_keyword_is_added_and_said(tmp_path: Path) -> None:
 async def test_a_keyword_nobody_configured_is_named(tmp_path: Path) -> None:
     async with (
         DingTalk(keywords=("通报",)) as strict,
-        live(tmp_path, dingtalk=robots(strict)) as bench,
+        live(tmp_path, only="push", dingtalk=robots(strict)) as bench,
     ):
         assert "keywords" in (await push(bench)).content
 
@@ -255,7 +257,7 @@ async def test_a_break_after_the_request_was_sent_is_unknown_and_not_repeated(
 
 async def test_no_answer_in_time_is_unknown(dingtalk: DingTalk, tmp_path: Path) -> None:
     dingtalk.faults.append("hang")
-    async with live(tmp_path, dingtalk={**robots(dingtalk), "timeout": 0.2}) as bench:
+    async with live(tmp_path, only="push", dingtalk={**robots(dingtalk), "timeout": 0.2}) as bench:
         result = await push(bench)
     assert result.status is Status.UNKNOWN
     assert "秒内答复" in result.content
@@ -266,7 +268,9 @@ async def test_a_refused_connection_is_a_failure_and_not_called_a_timeout(tmp_pa
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         webhook = f"http://127.0.0.1:{closed.getsockname()[1]}/robot/send?access_token=abcdef01"
-        async with live(tmp_path, dingtalk={"robots": {"群": {"webhook": webhook}}}) as bench:
+        async with live(
+            tmp_path, only="push", dingtalk={"robots": {"群": {"webhook": webhook}}}
+        ) as bench:
             result = await push(bench)
     assert result.status is Status.FAILED
     assert "连不上钉钉，消息没有发出" in result.content
@@ -294,7 +298,7 @@ async def test_no_secret_in_results_or_logs(
 async def test_a_person_is_shown_robot_and_whole_content_before_it_goes_out(
     dingtalk: DingTalk, tmp_path: Path
 ) -> None:
-    async with live(tmp_path, dingtalk=robots(dingtalk), approval="outward") as bench:
+    async with live(tmp_path, only="push", dingtalk=robots(dingtalk), approval="outward") as bench:
         scope = RunScope("A1B2-03", ASKER, bench.generation, lambda: 30.0)
         arguments = {"robot": "销售群", "title": "周报", "content": "全文在此"}
         call = ToolCall("c1", "send_dingtalk_message", arguments)
@@ -312,7 +316,7 @@ async def test_a_person_is_shown_robot_and_whole_content_before_it_goes_out(
 async def test_a_lone_robot_left_out_is_the_same_call_as_naming_it(
     dingtalk: DingTalk, tmp_path: Path
 ) -> None:
-    async with live(tmp_path, dingtalk=robots(dingtalk), approval="outward") as bench:
+    async with live(tmp_path, only="push", dingtalk=robots(dingtalk), approval="outward") as bench:
         hashes = set()
         for more in ({}, {"robot": "销售群"}):
             scope = RunScope("A1B2-04", ASKER, bench.generation, lambda: 30.0)

@@ -57,7 +57,7 @@ async def bench(
         "销售群": {"platform": "dingtalk", "webhook": dingtalk.webhook, "secret": SECRET},
     }  # fmt: skip
     chats = {"财务QQ群": {"group": "123456789"}}
-    async with live(tmp_path, push={"robots": made, "chats": chats}) as made_live:
+    async with live(tmp_path, only="push", push={"robots": made, "chats": chats}) as made_live:
         yield made_live
 
 
@@ -181,7 +181,7 @@ async def test_among_several_targets_the_person_is_asked(bench: Live, wecom: WeC
 
 async def test_the_only_target_need_not_be_named(wecom: WeCom, tmp_path: Path) -> None:
     made = {"运维群": {"platform": "wecom", "webhook": wecom.webhook}}
-    async with live(tmp_path, push={"robots": made}) as bench:
+    async with live(tmp_path, only="push", push={"robots": made}) as bench:
         assert "send_dingtalk_message" not in bench.generation.specs
         assert (await bench.call("push_message", content="你好")).status is Status.OK
     assert len(wecom.accepted) == 1
@@ -212,7 +212,7 @@ async def test_a_person_sees_target_content_and_who_is_called_before_it_goes_out
     wecom: WeCom, tmp_path: Path
 ) -> None:
     made = {"运维群": {"platform": "wecom", "webhook": wecom.webhook}}
-    async with live(tmp_path, push={"robots": made}, approval="outward") as bench:
+    async with live(tmp_path, only="push", push={"robots": made}, approval="outward") as bench:
         scope = RunScope("A1B2-05", ASKER, bench.generation, lambda: 30.0)
         arguments = {"target": "运维群", "content": "全文", "mention": ["13800000000"]}
         batch = await bench.executor.run_batch([ToolCall("c1", "push_message", arguments)], scope)
@@ -276,7 +276,7 @@ async def test_feishu_messages_wait_for_their_turn(bench: Live, feishu: Feishu) 
     started = time.monotonic()
     results = await asyncio.gather(*(push(bench, "产品群", f"第 {n} 条") for n in range(6)))
     assert [result.status for result in results] == [Status.OK] * 6
-    assert 1 < time.monotonic() - started < 3
+    assert time.monotonic() - started > 1
     assert len(feishu.accepted) == len(feishu.requests) == 6
 
 
@@ -296,7 +296,7 @@ async def test_a_keyword_is_added_and_a_wrong_secret_named(tmp_path: Path) -> No
             "密钥错": {**robot, "secret": "another-secret"},
             "地址错": {**robot, "webhook": f"{strict.url}/open-apis/bot/v2/hook/0000"},
         }
-        async with live(tmp_path, push={"robots": made}) as bench:
+        async with live(tmp_path, only="push", push={"robots": made}) as bench:
             assert (await push(bench, "对", "库存不足")).status is Status.OK
             assert "日报" in strict.accepted[0]["content"]["text"]
             for target, words in (
@@ -309,7 +309,7 @@ async def test_a_keyword_is_added_and_a_wrong_secret_named(tmp_path: Path) -> No
                 assert words in result.content
     async with Feishu(secret=SECRET, now=lambda: time.time() + 7200) as ahead:
         made = {"群": {"platform": "feishu", "webhook": ahead.webhook, "secret": SECRET}}
-        async with live(tmp_path / "b", push={"robots": made}) as bench:
+        async with live(tmp_path / "b", only="push", push={"robots": made}) as bench:
             assert "时钟" in (await push(bench, "群")).content
 
 
@@ -363,7 +363,7 @@ async def test_slow_is_unknown_and_down_is_a_failure(wecom: WeCom, tmp_path: Pat
             "慢": {"platform": "wecom", "webhook": wecom.webhook},
             "停": {"platform": "wecom", "webhook": nowhere},
         }
-        async with live(tmp_path, push={"robots": made, "timeout": 0.2}) as bench:
+        async with live(tmp_path, only="push", push={"robots": made, "timeout": 0.2}) as bench:
             assert (await push(bench, "慢")).status is Status.UNKNOWN
             down = await push(bench, "停")
     assert down.status is Status.FAILED
@@ -390,7 +390,7 @@ async def test_no_token_in_results_or_logs(
 
 async def test_a_dry_run_shows_what_it_would_push(tmp_path: Path) -> None:
     made = {"演示": {"platform": "feishu", "webhook": "dry-run"}}
-    async with live(tmp_path, push={"robots": made}) as bench:
+    async with live(tmp_path, only="push", push={"robots": made}) as bench:
         result = await bench.call("push_message", content=TABLE)
     assert result.content.startswith("【演练】")
     assert "- **地区**：华东" in result.content
