@@ -25,10 +25,10 @@ def test_the_settings_on_the_page_load_and_offer_the_tool(tmp_path):
 
 
 def test_each_push_tool_has_its_row_with_settings_that_exist():
-    tools = load_tools(ROOT / "tools", Settings(_env_file=None), every=True).generation
+    tools = load_tools(ROOT / "tools", Settings(), every=True).generation
     for name, owner in tools.owners.items():
         if owner == "push/":
             assert f"\n| `{name}` |" in PAGE
     row = next(line for line in PAGE.splitlines() if line.startswith("| `push_message`"))
     for key in re.findall(r"CHATHANDS__PUSH__([A-Z]+)", row):
-        assert key.lower() in type(Settings(_env_file=None).push).model_fields
+        assert key.lower() in type(Settings().push).model_fields
