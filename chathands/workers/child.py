@@ -7,6 +7,7 @@ reads, and the next job gets a fresh process.
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import math
 import os
@@ -15,11 +16,13 @@ import signal
 import socket
 import sys
 import threading
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from chathands.workers.functions import FUNCTIONS
 from chathands.workers.protocol import (
+    BLOB_CAP,
     CHUNK,
+    MADE_BYTES,
     FrameError,
     Rejected,
     encode,
@@ -35,7 +38,11 @@ except ImportError:  # Windows: the parent's watchdog is the only limit there
 
 OPEN_FILES = 64
 WRITTEN_BYTES = 1024 * 1024
-"""A child writes nothing but its stderr."""
+"""Of one file: a child writes nothing but its stderr, except while it makes a workbook."""
+
+GARBAGE_THRESHOLD = 200_000
+"""Objects made between two looks for cycles. Rows of cells have none, and looking at all of a large
+sheet again and again took a tenth of the time."""
 
 RETIRE_MB = 256
 """A child that has grown beyond this is replaced after the job: freed memory comes back in pieces,
@@ -49,20 +56,24 @@ def main(options: dict[str, Any]) -> None:
     """Serve jobs. `options`: memory_mb, cpu_seconds, jobs, handoff (descriptor number or None)."""
     requests, replies = _take_channel()
     _limit(options)
+    gc.set_threshold(GARBAGE_THRESHOLD, 20, 50)
     handoff = None
     if options["handoff"] is not None:
         handoff = socket.socket(fileno=options["handoff"])
     send(replies, {"ready": True})
-    inbox: queue.SimpleQueue[tuple[dict[str, Any], io.BytesIO | None]] = queue.SimpleQueue()
+    inbox: queue.SimpleQueue[tuple[dict[str, Any], list[BinaryIO]]] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(requests, inbox), daemon=True).start()
     for number in range(1, options["jobs"] + 1):
         job, sent = inbox.get()
         _start_clocks(options, float(job["wall"]))
-        reply = _perform(job, _file_of(job, sent, handoff))
+        reply, blob = _perform(job, _files_of(job, sent, handoff))
         _stop_clocks()
         limited = "limit" in reply
         reply["retire"] = limited or number >= options["jobs"] or _peak_mb() > RETIRE_MB
+        reply["blob"] = len(blob)
         send(replies, reply)
+        replies.write(blob)
+        replies.flush()
         if reply["retire"]:
             return
 
@@ -79,41 +90,46 @@ def _take_channel() -> tuple[BinaryIO, BinaryIO]:
 
 
 def _listen(
-    requests: BinaryIO, inbox: queue.SimpleQueue[tuple[dict[str, Any], io.BytesIO | None]]
+    requests: BinaryIO, inbox: queue.SimpleQueue[tuple[dict[str, Any], list[BinaryIO]]]
 ) -> None:
     """Jobs into the inbox; when the parent is gone, the whole child, whatever it is doing."""
     try:
         while True:
             job = receive(requests)
-            sent = None
-            if isinstance(job["file"], int):
-                sent = io.BytesIO()
-                for at in range(0, job["file"], CHUNK):
-                    sent.write(receive_bytes(requests, min(CHUNK, job["file"] - at)))
+            sent: list[BinaryIO] = []
+            for size in job["sizes"]:
+                file = io.BytesIO()
+                for at in range(0, size, CHUNK):
+                    file.write(receive_bytes(requests, min(CHUNK, size - at)))
+                sent.append(file)
             inbox.put((job, sent))
     except (FrameError, OSError):
         os._exit(0)
 
 
-def _file_of(
-    job: dict[str, Any], sent: io.BytesIO | None, handoff: socket.socket | None
-) -> BinaryIO | None:
-    """The job's file, at its beginning."""
-    if job["file"] is None:
-        return None
-    if sent is None:
+def _files_of(
+    job: dict[str, Any], sent: list[BinaryIO], handoff: socket.socket | None
+) -> list[BinaryIO]:
+    """The job's files, each at its beginning."""
+    files = sent
+    if job["passed"]:
         assert handoff is not None
-        _, descriptors, _, _ = socket.recv_fds(handoff, 1, 1)
-        file = os.fdopen(descriptors[0], "rb")
-    else:
-        file = sent
-    file.seek(0)  # a passed descriptor shares its position with the sender's
-    return file
+        _, descriptors, _, _ = socket.recv_fds(handoff, 1, job["passed"])
+        files = [cast(BinaryIO, os.fdopen(descriptor, "rb")) for descriptor in descriptors]
+    for file in files:
+        file.seek(0)  # a passed descriptor shares its position with the sender's
+    return files
 
 
-def _perform(job: dict[str, Any], file: BinaryIO | None) -> dict[str, Any]:
+def _perform(job: dict[str, Any], files: list[BinaryIO]) -> tuple[dict[str, Any], bytes]:
+    """The reply, and the file the function made (`blob` of its result)."""
+    blob = b""
     try:
-        reply: dict[str, Any] = {"result": FUNCTIONS[job["function"]](job["payload"], file)}
+        result = FUNCTIONS[job["function"]](job["payload"], files)
+        blob = result.pop("blob", b"")
+        reply: dict[str, Any] = {"result": result}
+        if len(blob) > BLOB_CAP:
+            reply = {"limit": "reply"}
         encode(reply)
     except Rejected as rejected:
         reply = {"rejected": rejected.sentence}
@@ -122,9 +138,9 @@ def _perform(job: dict[str, Any], file: BinaryIO | None) -> dict[str, Any]:
     except FrameError:
         reply = {"limit": "reply"}
     finally:
-        if file is not None:
+        for file in files:
             file.close()
-    return reply
+    return reply, blob if "result" in reply else b""
 
 
 def _limit(options: dict[str, Any]) -> None:
@@ -135,7 +151,7 @@ def _limit(options: dict[str, Any]) -> None:
     for name, soft, hard in (
         ("RLIMIT_CORE", 0, 0),
         ("RLIMIT_NOFILE", OPEN_FILES, OPEN_FILES),
-        ("RLIMIT_FSIZE", WRITTEN_BYTES, WRITTEN_BYTES),
+        ("RLIMIT_FSIZE", WRITTEN_BYTES, MADE_BYTES),
         ("RLIMIT_CPU", options["cpu_seconds"], life),
         ("RLIMIT_AS", memory, memory),
     ):

@@ -213,7 +213,7 @@ def _as_values(payload: Mapping[str, Any], file: BinaryIO) -> str | None:
     """What to write when a value stands where a column belongs; None when that is not the case."""
     if "where" not in payload:
         return None
-    texts = split_names(payload["group_by"]) + split_names(payload["columns"])
+    texts = split_names(payload.get("group_by") or ()) + split_names(payload.get("columns") or ())
     texts += [text for text in condition_texts(payload["where"]) if not has_operator(text)]
     for table in islice(open_tables(dict(payload), file, remarks=False), _SHEETS_OPENED):
         finder = ColumnFinder(table.columns, loose=True)

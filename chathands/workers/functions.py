@@ -5,31 +5,64 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
 from chathands.workers.protocol import Rejected
 
-Function = Callable[[dict[str, Any], BinaryIO | None], dict[str, Any]]
+Files = Sequence[BinaryIO]
+Function = Callable[[dict[str, Any], Files], dict[str, Any]]
+"""What it returns is JSON-safe but for `blob`: the bytes of a file it made."""
 
 
-def _read_table(payload: dict[str, Any], file: BinaryIO | None) -> dict[str, Any]:
+def _read_table(payload: dict[str, Any], files: Files) -> dict[str, Any]:
     from chathands.workers.reading import read_table
 
-    return read_table(payload, _required(file))
+    return read_table(payload, files[0])
 
 
-def _aggregate_table(payload: dict[str, Any], file: BinaryIO | None) -> dict[str, Any]:
+def _aggregate_table(payload: dict[str, Any], files: Files) -> dict[str, Any]:
     from chathands.workers.aggregate import aggregate_table
 
-    return aggregate_table(payload, _required(file))
+    return aggregate_table(payload, files[0])
 
 
-def _probe(payload: dict[str, Any], file: BinaryIO | None) -> dict[str, Any]:
+def _list_sheets(payload: dict[str, Any], files: Files) -> dict[str, Any]:
+    from chathands.workers.listing import list_sheets
+
+    return list_sheets(payload, files[0])
+
+
+def _compare_tables(payload: dict[str, Any], files: Files) -> dict[str, Any]:
+    from chathands.workers.comparing import compare_tables
+
+    return compare_tables(payload, files[0], files[1])
+
+
+def _draw_chart(payload: dict[str, Any], files: Files) -> dict[str, Any]:
+    from chathands.workers.charting import draw_chart
+
+    return draw_chart(payload, files[0])
+
+
+def _export_table(payload: dict[str, Any], files: Files) -> dict[str, Any]:
+    from chathands.workers.exporting import export_table
+
+    return export_table(payload, files[0])
+
+
+def _write_rows(payload: dict[str, Any], files: Files) -> dict[str, Any]:
+    from chathands.workers.exporting import write_rows
+
+    return write_rows(payload)
+
+
+def _probe(payload: dict[str, Any], files: Files) -> dict[str, Any]:
     """Runs into one limit on purpose, so that a host can be checked for which limits hold there.
 
-    `try`: echo, print, size (bytes of the file), files (open descriptors), environment, reject,
-    memory, flood (an answer of so many characters), cpu, burn (so many CPU seconds), wait, abort.
+    `try`: echo, print, size (bytes of the files), files (open descriptors), environment, reject,
+    memory, flood (an answer of so many characters), blob (a file of so many bytes), cpu, burn (so
+    many CPU seconds), wait, abort.
     """
     attempt = payload.get("try")
     if attempt == "echo":
@@ -40,7 +73,9 @@ def _probe(payload: dict[str, Any], file: BinaryIO | None) -> dict[str, Any]:
         os.write(1, b"a stray write\n")
         return {"printed": True}
     if attempt == "size":
-        return {"size": len(_required(file).read())}
+        return {"size": sum(len(file.read()) for file in files)}
+    if attempt == "blob":
+        return {"blob": bytes(int(payload["value"]))}
     if attempt == "files":
         return {"descriptors": sorted(int(entry) for entry in os.listdir("/proc/self/fd"))}
     if attempt == "environment":
@@ -66,14 +101,13 @@ def _probe(payload: dict[str, Any], file: BinaryIO | None) -> dict[str, Any]:
     raise ValueError(f"nothing to try: {attempt!r}")
 
 
-def _required(file: BinaryIO | None) -> BinaryIO:
-    if file is None:
-        raise ValueError("this function needs a file")
-    return file
-
-
 FUNCTIONS: dict[str, Function] = {
     "read_table": _read_table,
     "aggregate_table": _aggregate_table,
+    "list_sheets": _list_sheets,
+    "compare_tables": _compare_tables,
+    "draw_chart": _draw_chart,
+    "export_table": _export_table,
+    "write_rows": _write_rows,
     "probe": _probe,
 }

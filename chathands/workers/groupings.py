@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from chathands.workers.cells import Cell, read_date, show
 from chathands.workers.columns import ColumnFinder, called
@@ -24,14 +25,29 @@ _UNITS = {
     "day": "day",
 }
 
+_KNOWN = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
     column: int
     title: str
     unit: str | None = None
+    _known: dict[Cell, str] = field(default_factory=dict, compare=False, repr=False)
+    """Keys of dates and texts seen before: the same few thousand come back in every large sheet."""
 
     def key(self, cell: Cell) -> str:
+        """The group the cell's row belongs to."""
+        if not isinstance(cell, str | dt.date):  # 1, 1.0 and True are equal and shown differently
+            return self._key(cell)
+        key = self._known.get(cell)
+        if key is None:
+            key = self._key(cell)
+            if len(self._known) < _KNOWN:
+                self._known[cell] = key
+        return key
+
+    def _key(self, cell: Cell) -> str:
         if self.unit is not None:
             moment = read_date(cell)
             if moment is not None:

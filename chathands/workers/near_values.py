@@ -130,7 +130,7 @@ def stray_sentence(payload: Mapping[str, Any], strays: Sequence[Stray]) -> str:
     misplaced = [
         name
         for name in ("group_by", "columns")
-        if any(text in texts for text in split_names(payload[name]))
+        if any(text in texts for text in split_names(payload.get(name) or ()))
     ]
     if len(values) > 1 and "group_by" in misplaced:
         advice.append(f"group_by={json.dumps([column], ensure_ascii=False)}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -58,12 +59,13 @@ class WorkerPool:
         payload: dict[str, Any],
         *,
         timeout: float | None = None,  # noqa: ASYNC109 - the limit is the child's, not the task's
-        file: int | None = None,
+        file: int | Sequence[int] | None = None,
     ) -> dict[str, Any]:
-        """What `function` returns for `payload`, and for the file behind the descriptor `file`.
+        """What `function` returns for `payload`, and for the files behind the descriptors `file`.
 
         `timeout` can only shorten the wall limit of the settings; waiting for a free child counts.
-        The descriptor stays the caller's. A cancelled run kills its child.
+        A file that it made is in `blob`. Descriptors stay the caller's. A cancelled run kills its
+        child.
         Raises WorkerRejected (its sentence says what is wrong with the input), WorkerLimit
         (memory, CPU, time, or the child was killed), WorkerError (a fault of ours, or closed).
         """
@@ -73,7 +75,8 @@ class WorkerPool:
         wall = wall if timeout is None else min(timeout, wall)
         if wall <= 0:
             raise WorkerLimit("no time left", sentence="时间用完了，没有读取文件。")
-        size = _size_of(file)
+        given = [] if file is None else [file] if isinstance(file, int) else list(file)
+        sizes = [_size_of(each) for each in given]
         loop = asyncio.get_running_loop()
         began = loop.time()
         await self._free_slot(wall)
@@ -82,9 +85,9 @@ class WorkerPool:
             self._slots.release()
             raise _busy()
         child = self._warm_child() or self._new_child()
-        held = None if file is None else os.dup(file)
+        held = dict(zip(map(os.dup, given), sizes, strict=True))
         request = {"function": function, "payload": payload, "wall": left}
-        job = loop.run_in_executor(self._pipe_threads(), child.ask, request, held, size)
+        job = loop.run_in_executor(self._pipe_threads(), child.ask, request, held)
         self._jobs.add(job)
         job.add_done_callback(lambda done: self._settle(child, held, done))
         try:
@@ -144,11 +147,13 @@ class WorkerPool:
         self._children.add(child)
         return child
 
-    def _settle(self, child: Child, held: int | None, job: asyncio.Future[dict[str, Any]]) -> None:
+    def _settle(
+        self, child: Child, held: Iterable[int], job: asyncio.Future[dict[str, Any]]
+    ) -> None:
         """Runs when a job is over, also when nobody waits for it any more."""
         self._jobs.discard(job)
-        if held is not None:
-            os.close(held)
+        for descriptor in held:
+            os.close(descriptor)
         if not job.cancelled():
             job.exception()  # looked at, so that asyncio does not report it as lost
         if child.alive:
@@ -185,7 +190,8 @@ class WorkerPool:
                 raise WorkerLimit(str(died)) from died
             raise WorkerError(str(died)) from died
         if "result" in reply:
-            return reply["result"]
+            made = {"blob": reply["blob"]} if reply["blob"] else {}
+            return reply["result"] | made
         if "rejected" in reply:
             raise WorkerRejected(reply["rejected"], sentence=reply["rejected"])
         if reply.get("limit") == "memory":
@@ -193,9 +199,7 @@ class WorkerPool:
         raise WorkerLimit("the answer is over the frame cap", sentence="结果太大，没有返回。")
 
 
-def _size_of(file: int | None) -> int:
-    if file is None:
-        return 0
+def _size_of(file: int) -> int:
     size = os.fstat(file).st_size
     if size > FILE_CAP:
         raise WorkerLimit(

@@ -11,11 +11,20 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from chathands.settings import WorkerSettings
-from chathands.workers.protocol import CHUNK, FrameError, encode, receive, send
+from chathands.workers.protocol import (
+    BLOB_CAP,
+    CHUNK,
+    FrameError,
+    encode,
+    receive,
+    receive_bytes,
+    send,
+)
 
 PASSES_DESCRIPTORS = hasattr(socket, "send_fds")
 
@@ -83,13 +92,19 @@ class Child:
     def pid(self) -> int | None:
         return self._process.pid if self._process is not None and self.alive else None
 
-    def ask(self, request: dict[str, Any], file: int | None, size: int) -> dict[str, Any]:
-        """The child's reply. Raises ChildDied; the process is gone and closed then."""
+    def ask(self, request: dict[str, Any], files: Mapping[int, int]) -> dict[str, Any]:
+        """The child's reply to a request with these files (descriptor → size); what it made is in
+        `blob`. Raises ChildDied; the process is gone and closed then."""
         try:
             if self._process is None:
                 self._start()
-            self._hand_over(request, file, size)
-            reply = receive(self._stream("stdout"))
+            self._hand_over(request, files)
+            replies = self._stream("stdout")
+            reply = receive(replies)
+            size = reply.pop("blob", 0)
+            if not isinstance(size, int) or not 0 <= size <= BLOB_CAP:
+                raise FrameError(f"a file of {size} bytes is announced")
+            reply["blob"] = receive_bytes(replies, size)
         except (OSError, FrameError) as error:
             if self._process is not None:
                 # The pipe closes a moment before the process ends with its own exit code.
@@ -160,24 +175,28 @@ class Child:
                 theirs.close()
         receive(self._stream("stdout"))  # ready: its limits are set
 
-    def _hand_over(self, request: dict[str, Any], file: int | None, size: int) -> None:
+    def _hand_over(self, request: dict[str, Any], files: Mapping[int, int]) -> None:
         stdin = self._stream("stdin")
-        if file is None:
-            send(stdin, {**request, "file": None})
+        if not files:
+            send(stdin, {**request, "passed": 0, "sizes": []})
         elif self._handoff is not None:
-            send(stdin, {**request, "file": "descriptor"})
-            socket.send_fds(self._handoff, [b"f"], [file])
+            send(stdin, {**request, "passed": len(files), "sizes": []})
+            socket.send_fds(self._handoff, [b"f"], list(files))
         else:
-            stdin.write(encode({**request, "file": size}))
-            os.lseek(file, 0, os.SEEK_SET)
-            left = size
-            while left:
-                piece = os.read(file, min(CHUNK, left))
-                if not piece:
-                    raise FrameError("the file became shorter while it was read")
-                stdin.write(piece)
-                left -= len(piece)
+            stdin.write(encode({**request, "passed": 0, "sizes": list(files.values())}))
+            for file, size in files.items():
+                self._copy(file, size, stdin)
             stdin.flush()
+
+    def _copy(self, file: int, size: int, stdin: BinaryIO) -> None:
+        os.lseek(file, 0, os.SEEK_SET)
+        left = size
+        while left:
+            piece = os.read(file, min(CHUNK, left))
+            if not piece:
+                raise FrameError("the file became shorter while it was read")
+            stdin.write(piece)
+            left -= len(piece)
 
     def _stream(self, name: str) -> Any:
         assert self._process is not None

@@ -16,6 +16,13 @@ keeps the parent small whatever a child sends."""
 FILE_CAP = 64 * 1024 * 1024
 """Bytes of one file. The 300,000-row workbook is 20 MB; calamine holds the whole file in memory."""
 
+BLOB_CAP = 10_000_000
+"""Bytes of a file that a child makes: what may be attached to one reply."""
+
+MADE_BYTES = 64 * 1024 * 1024
+"""Bytes of one temporary file while a workbook is made: its sheet, unpacked (45 MB at 500,000
+cells), on the way into the archive."""
+
 CHUNK = 256 * 1024
 
 _LENGTH = struct.Struct(">I")

@@ -1,45 +1,82 @@
-"""The first rows of a table as shown text."""
+"""Rows of a table as shown text: the first ones, or those that meet conditions, in an order."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, BinaryIO
 
 from chathands.workers.cells import Cell, is_blank, is_number, is_plain_number, show
 from chathands.workers.columns import ColumnFinder
+from chathands.workers.conditions import Condition, read_conditions
 from chathands.workers.fitting import fitting_table
-from chathands.workers.table import Table
+from chathands.workers.picking import Sieve
+from chathands.workers.plan import value_readings
+from chathands.workers.protocol import Rejected
+from chathands.workers.sorting import SortBy, first_rows, read_order
+from chathands.workers.table import Row, Table
+from chathands.workers.workbook import open_tables
 
 CELL_LENGTH = 200
 """Characters of one shown cell; a remark column must not eat the prompt."""
 
 COLUMNS_SHOWN = 20
 
+FURTHEST = 100_000
+"""Rows that may be held to sort them; a person does not read that far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which rows and columns, in terms of one table."""
+
+    columns: list[int]
+    conditions: list[Condition]
+    orders: list[SortBy]
+    readings: list[str]
+
+
+@dataclass(slots=True)
+class Selection:
+    """A table, walked to its end, and what was kept of it."""
+
+    table: Table
+    asked: Asked
+    sieve: Sieve | None
+    kept: list[Row]
+    used_columns: set[int]
+    total: int
+
+    @property
+    def matched(self) -> int:
+        return self.total if self.sieve is None else self.sieve.used
+
+    @property
+    def notes(self) -> list[str]:
+        return self.table.notes + (self.sieve.notes() if self.sieve else [])
+
+    def existing(self) -> list[int]:
+        """Columns that have a name or a cell; one that has neither is only formatting."""
+        names, used, named = self.table.columns, self.used_columns, self.table.named
+        return [
+            at for at, name in enumerate(names) if at in used or (named and not _by_letter(name))
+        ]
+
 
 def read_table(payload: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
-    """The first `limit` rows as shown text. JSON-safe: sheet, others, header_row, titles, columns
-    (all names), shown (positions), rows, numeric (per shown column), total_rows, notes, readings
-    (a phrase for each column that was asked for by another name)."""
-    wanted = payload.get("columns") or []
+    """`limit` rows from `offset` on as shown text; `where` and `sort_by` may be absent.
 
-    def fit(_: Table, finder: ColumnFinder) -> tuple[list[int], list[str]]:
-        return [finder.find(name) for name in wanted], finder.readings
-
-    table, (chosen, readings) = fitting_table(payload, file, fit)
-    limit = int(payload["limit"])
-    kept: list[list[Cell]] = []
-    used: set[int] = set()
-    total = 0
-    for row in table.rows():
-        total += 1
-        used.update(at for at, cell in enumerate(row.cells) if cell != "")
-        if len(kept) < limit:
-            kept.append(row.cells)
-    # A column that has neither a name nor a cell is only formatting.
-    names = table.columns
-    exists = [
-        at for at, name in enumerate(names) if at in used or (table.named and not _by_letter(name))
-    ]
-    shown = (list(dict.fromkeys(chosen)) or exists)[:COLUMNS_SHOWN]
+    JSON-safe: sheet, others, header_row, titles, columns (all names), shown (names), rows, numeric
+    (per shown column), total_rows, matched_rows, offset, conditions and order (phrases or ""),
+    notes, readings (a phrase for each name or value that was taken in other words).
+    """
+    offset = int(payload.get("offset") or 0)
+    selection = select(payload, file, offset, int(payload["limit"]))
+    table, asked, kept = selection.table, selection.asked, selection.kept
+    names, exists = table.columns, selection.existing()
+    shown = (list(dict.fromkeys(asked.columns)) or exists)[:COLUMNS_SHOWN]
+    cells = [row.cells for row in kept]
     return {
         "sheet": table.sheet,
         "others": table.others,
@@ -47,12 +84,72 @@ def read_table(payload: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
         "titles": table.titles,
         "columns": [names[at] for at in exists],
         "shown": [names[at] for at in shown],
-        "rows": [[_cut(cells[at] if at < len(cells) else "") for at in shown] for cells in kept],
-        "numeric": [_is_numeric(at, kept) for at in shown],
-        "total_rows": total,
-        "notes": table.notes,
-        "readings": readings,
+        "rows": [[_cut(row[at] if at < len(row) else "") for at in shown] for row in cells],
+        "numeric": [_is_numeric(at, cells) for at in shown],
+        "total_rows": selection.total,
+        "matched_rows": selection.matched,
+        "offset": offset,
+        "conditions": " 且 ".join(condition.text for condition in asked.conditions),
+        "order": "，".join(order.text for order in asked.orders),
+        "notes": selection.notes,
+        "readings": asked.readings,
     }
+
+
+def select(payload: dict[str, Any], file: BinaryIO, offset: int, most: int) -> Selection:
+    """Rows `offset` to `offset + most` of those that are meant. Raises Rejected."""
+
+    def fit(_: Table, finder: ColumnFinder) -> Asked:
+        columns = [finder.find(name) for name in payload.get("columns") or []]
+        conditions = read_conditions(payload.get("where") or [], finder)
+        orders = read_order(payload.get("sort_by") or "", finder)
+        return Asked(columns, conditions, orders, finder.readings)
+
+    # Conditions and an order are about records: a summary often has the same columns.
+    largest = bool(payload.get("where") or payload.get("sort_by"))
+    table, asked = fitting_table(payload, file, fit, largest=largest)
+    if asked.orders and offset + most > FURTHEST:
+        raise Rejected(f"排序后最多看到第 {FURTHEST} 行，请用 where 缩小范围。")
+    selection = _walked(table, asked, offset, most)
+    if selection.sieve is not None and (meant := selection.sieve.meant()):
+        notes = list(table.notes)
+        table = next(open_tables(payload | {"sheet": table.sheet}, file, remarks=False))
+        table.notes[:] = notes
+        asked = replace(
+            asked,
+            conditions=[c.with_values(meant.get(c, {})) for c in asked.conditions],
+            readings=list(dict.fromkeys(asked.readings + value_readings(meant))),
+        )
+        selection = _walked(table, asked, offset, most)
+    return selection
+
+
+def _walked(table: Table, asked: Asked, offset: int, most: int) -> Selection:
+    """Totals are left out where rows are chosen or ranked; else the sheet is shown as it is."""
+    picky = bool(asked.conditions or asked.orders)
+    sieve = Sieve(asked.conditions) if picky else None
+    used: set[int] = set()
+    count = 0
+
+    def seen(rows: Iterable[Row]) -> Iterator[Row]:
+        nonlocal count
+        width = 0
+        for row in rows:
+            count += 1
+            if len(used) < width or len(row.cells) > width:
+                width = max(width, len(row.cells))
+                used.update(at for at, cell in enumerate(row.cells) if cell != "")
+            yield row
+
+    rows = seen(sieve.rows(table) if sieve else table.rows())
+    if asked.orders:
+        kept = first_rows(rows, asked.orders, offset + most)[offset:]
+    else:
+        kept = list(islice(rows, offset, offset + most))
+        for _ in rows:  # to the end: only then is the size known, and every remark made
+            pass
+    total = sieve.walked if sieve else count
+    return Selection(table, asked, sieve, kept, used, total)
 
 
 def _by_letter(name: str) -> bool:

@@ -21,7 +21,18 @@ _ROOT = re.compile(rb"<(\w+:)?worksheet[\s>]")
 _FORMULA = re.compile(rb"<(?:\w+:)?f[\s>/]")
 _VALUE = re.compile(rb"<(?:\w+:)?v(?:\s[^>]*)?>([^<]*)</")
 _REF = re.compile(rb"\br=[\"']([A-Z]{1,3}\d{1,7})[\"']")
+_PLACE = re.compile(rb"\br=[\"']([A-Z]{1,3})(\d{1,7})[\"']")
 _TYPE = re.compile(rb"\bt=[\"'](\w+)[\"']")
+
+_DIMENSION = re.compile(
+    rb"<(?:\w+:)?dimension\s[^>]*?ref=[\"'](?:[A-Z]{1,3}\d{1,7}:)?([A-Z]{1,3})(\d{1,7})[\"']"
+)
+_HEAD = 64 * 1024
+"""Bytes of a sheet in which its dimension stands: before all rows."""
+
+AREA_CAP = 20_000_000
+"""Cells of the rectangle that holds all of a sheet's. calamine lays out every one, 24 bytes each,
+and aborts the process that has no room for them; a million rows of 16 columns are below it."""
 
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
@@ -50,6 +61,50 @@ def scan(file: BinaryIO, sheet: str) -> Findings:
     except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, OSError, ElementTree.ParseError):
         return findings
     return findings
+
+
+def far_cell(file: BinaryIO, sheet: str) -> str | None:
+    """Where the sheet ends when it is too large to be laid out (`XFD1048576`), else None.
+
+    A dimension within the cap is believed: one that lies costs the child and not the bot, and
+    looking at every cell would cost each honest file a second.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            member = _member(archive, sheet)
+            if member is None:
+                return None
+            with archive.open(member) as part:
+                head = part.read(_HEAD)
+                claimed = _DIMENSION.search(head)
+                if claimed is None or _column(claimed[1]) * int(claimed[2]) <= AREA_CAP:
+                    return None
+                widest, deepest = _extent(head, part)
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, OSError, ElementTree.ParseError):
+        return None
+    far = _column(widest) * deepest > AREA_CAP
+    return f"{widest.decode()}{deepest}" if far else None
+
+
+def _extent(head: bytes, part: IO[bytes]) -> tuple[bytes, int]:
+    """The last column and the last row that hold a cell."""
+    widest, deepest = b"A", 1
+    buffer = head
+    while buffer:
+        chunk = part.read(_CHUNK)
+        whole, rest = (buffer, b"") if not chunk else (buffer, buffer[-32:])
+        for match in _PLACE.finditer(whole):
+            widest = max(widest, match[1], key=lambda name: (len(name), name))
+            deepest = max(deepest, int(match[2]))
+        buffer = rest + chunk if chunk else b""
+    return widest, deepest
+
+
+def _column(letters: bytes) -> int:
+    number = 0
+    for letter in letters:
+        number = number * 26 + letter - 64
+    return number
 
 
 def _member(archive: zipfile.ZipFile, sheet: str) -> str | None:

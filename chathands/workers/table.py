@@ -15,6 +15,8 @@ SAMPLED_ROWS = 50
 
 Merged = tuple[tuple[int, int], tuple[int, int]]
 
+_NOTHING: frozenset[int] = frozenset()
+
 
 class NoRows(Rejected):
     """The sheet holds nothing but blanks."""
@@ -26,7 +28,7 @@ class Row:
     column; a merged amount is one amount."""
 
     cells: list[Cell]
-    repeats: frozenset[int] = frozenset()
+    repeats: frozenset[int] = _NOTHING
 
 
 @dataclass(slots=True)
@@ -77,9 +79,11 @@ class Table:
 
     def rows(self) -> Iterator[Row]:
         """Non-empty rows under the header; a wider one adds columns named by letter."""
+        width = len(self.columns)
         for _, row in self._walk:
-            if len(row.cells) > len(self.columns):
-                self.columns += unique_names([""] * len(row.cells))[len(self.columns) :]
+            if len(row.cells) > width:
+                self.columns += unique_names([""] * len(row.cells))[width:]
+                width = len(self.columns)
             for at in self._serial:
                 value = row.cells[at] if at < len(row.cells) else ""
                 if is_number(value) and int(value) in SERIAL_DAYS:
@@ -100,17 +104,24 @@ class Table:
         active: list[tuple[Merged, Cell]] = []
         blanks = 0
         for index, cells in enumerate(source.rows):
-            active = [(area, value) for area, value in active if area[1][0] >= index]
-            for area in starting.get(index, ()):
-                left = area[0][1]
-                active.append((area, cells[left] if left < len(cells) else ""))
-            if all(is_blank(cell) for cell in cells):
+            if starting:
+                active = [(area, value) for area, value in active if area[1][0] >= index]
+                for area in starting.get(index, ()):
+                    left = area[0][1]
+                    active.append((area, cells[left] if left < len(cells) else ""))
+            for cell in cells:
+                if cell != "" and not is_blank(cell):
+                    break
+            else:
                 blanks += 1
                 continue
             if self.last_row:
                 self.blank_rows += blanks
             blanks = 0
             self.last_row = index + 1
+            if not active:
+                yield index + 1, Row(cells)
+                continue
             repeats = set()
             for ((top, left), (_, right)), value in active:
                 for at in range(left, min(right + 1, len(cells))):

@@ -20,7 +20,7 @@ from chathands.workers.cells import (
     show_number,
 )
 
-Reading = Literal["numbers", "dates", "presence"]
+Reading = Literal["numbers", "dates", "presence", "distinct"]
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _LARGE = 1e15
@@ -46,8 +46,17 @@ class Column:
     others: int = 0
     large: int = 0
     examples: dict[str, str] = field(default_factory=dict)
+    _seen: dict[str, float] = field(default_factory=dict)
 
     def add(self, cell: Cell, repeated: bool) -> None:
+        usual = self.reading == "numbers" and not repeated
+        # Nearly every cell of a large sheet; `add` is called once for each.
+        if usual and isinstance(cell, float) and -_LARGE < cell < _LARGE:
+            if round(cell, self.decimals) != cell:
+                self.decimals = max(self.decimals, decimals_of(cell))
+            self.values.append(cell)
+            self.found += 1
+            return
         value = self._value(cell, repeated)
         self.values.append(value)
         if not math.isnan(value):
@@ -57,11 +66,21 @@ class Column:
         """A result in the column's own form."""
         if math.isnan(value):
             return ""
+        if self.reading in ("presence", "distinct"):
+            return str(int(value))
         if self.reading == "dates":
             return show(_EPOCH + dt.timedelta(seconds=round(value)))
-        if self.percents and self.percents == self.found:
+        if self.all_percent:
             return f"{show_number(value * 100, max(self.decimals - 2, 0) + extra_decimals)}%"
         return show_number(value, self.decimals + extra_decimals)
+
+    def rounded(self, value: float, extra_decimals: int = 0) -> float | None:
+        """A result without the noise of binary fractions; None where there is nothing."""
+        return None if math.isnan(value) else round(value, self.decimals + extra_decimals)
+
+    @property
+    def all_percent(self) -> bool:
+        return bool(self.percents) and self.percents == self.found
 
     def notes(self) -> list[str]:
         """Sentences on what was converted or left out, for the person who trusts the sum."""
@@ -97,6 +116,8 @@ class Column:
     def _value(self, cell: Cell, repeated: bool) -> float:
         if self.reading == "presence":
             return math.nan if is_blank(cell) else 1.0
+        if self.reading == "distinct":
+            return self._identity(cell)
         if repeated:
             # The rest of a merged cell: one amount, however many rows it spans.
             self.repeats += 1
@@ -110,6 +131,13 @@ class Column:
                 return self._leave_out("others", cell)
             return (moment - _EPOCH).total_seconds()
         return self._number(cell)
+
+    def _identity(self, cell: Cell) -> float:
+        """One number per different value, for counting them."""
+        if is_blank(cell):
+            self.blanks += 1
+            return math.nan
+        return self._seen.setdefault(show(cell), float(len(self._seen)))
 
     def _number(self, cell: Cell) -> float:
         if is_number(cell):
@@ -131,7 +159,7 @@ class Column:
             return self._leave_out("others", cell)
         if abs(value) >= _LARGE:
             self.large += 1
-        if value != int(value):
+        if round(value, self.decimals) != value:
             self.decimals = max(self.decimals, decimals_of(value))
         return value
 

@@ -7,6 +7,7 @@ too, and is not fooled by a wrong `<dimension>`, where openpyxl read-only silent
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -34,33 +35,69 @@ def open_tables(
     `remarks`: whether each sheet is scanned for formulas without a result and for errors. Raises
     Rejected; the first table comes or is refused before anything is yielded.
     """
-    name = str(payload["name"])
-    if os.path.basename(name).startswith("~$"):
-        raise Rejected("这是 Excel/WPS 打开文件时的临时锁文件，请用去掉 ~$ 的文件名。")
-    kind = kinds.kind_of(file)
+    kind = _kind(payload, file)
     if kind == "text":
-        yield Table(_csv_source(name, file))
+        yield Table(_csv_source(str(payload["name"]), file))
         return
     before = _stamp(file)
     try:
         with _CalamineFaults():
             book = CalamineWorkbook.from_filelike(file)
-            blank: NoRows | None = None
-            filled = False
-            for sheet, others in _chosen(book, payload.get("sheet"), bool(payload.get("hidden"))):
-                try:
-                    table = Table(_sheet_source(file, kind if remarks else "", sheet, others))
-                except NoRows as rejected:
-                    blank = rejected
-                    continue
-                filled = True
-                yield table
-            if blank is not None and not filled:
-                raise blank
+            yield from _tables(book, payload, file if kind == "zip" else None, remarks)
     except Rejected as rejected:
         if rejected.sentence == kinds.CORRUPT and _stamp(file) != before:
             raise Rejected("文件正在被写入，请过几秒再读。") from None
         raise
+
+
+def each_sheet(
+    payload: dict[str, Any], file: BinaryIO
+) -> Iterator[tuple[str | None, bool, Table | Rejected]]:
+    """Every sheet that may be read: its name, whether it is hidden, and its table, or why there is
+    none. Raises Rejected when the file cannot be opened."""
+    kind = _kind(payload, file)
+    if kind == "text":
+        yield None, False, Table(_csv_source(str(payload["name"]), file))
+        return
+    with _CalamineFaults():
+        book = CalamineWorkbook.from_filelike(file)
+        visible, concealed = _sheet_names(book)
+    for name in visible + (concealed if payload.get("hidden") else []):
+        try:
+            with _CalamineFaults():
+                sheet, notes = _parsed(book, name, file if kind == "zip" else None, True)
+                table = Table(_sheet_source(sheet, [], notes))
+        except Rejected as rejected:
+            yield name, name in concealed, rejected
+        else:
+            yield name, name in concealed, table
+
+
+def _kind(payload: dict[str, Any], file: BinaryIO) -> kinds.Kind:
+    if os.path.basename(str(payload["name"])).startswith("~$"):
+        raise Rejected("这是 Excel/WPS 打开文件时的临时锁文件，请用去掉 ~$ 的文件名。")
+    return kinds.kind_of(file)
+
+
+def _tables(
+    book: CalamineWorkbook, payload: dict[str, Any], archive: BinaryIO | None, remarks: bool
+) -> Iterator[Table]:
+    named = bool((payload.get("sheet") or "").strip())
+    blank: NoRows | None = None
+    filled = False
+    for name, others in _chosen(book, payload.get("sheet"), bool(payload.get("hidden"))):
+        sheet, notes = _parsed(book, name, archive, remarks)
+        if sheet.start is None and not named:
+            continue
+        try:
+            table = Table(_sheet_source(sheet, others, notes))
+        except NoRows as rejected:
+            blank = rejected
+            continue
+        filled = True
+        yield table
+    if not filled:
+        raise blank or Rejected("文件里没有数据：可见的工作表都是空的。")
 
 
 def _csv_source(name: str, file: BinaryIO) -> Source:
@@ -79,11 +116,36 @@ def _csv_cell(text: str) -> Cell:
     return text
 
 
-def _sheet_source(file: BinaryIO, kind: str, sheet: CalamineSheet, others: list[str]) -> Source:
-    notes: list[str] = []
-    if kind == "zip":
-        file.seek(0)
-        notes = _remarks(sheetscan.scan(file, sheet.name))
+def _parsed(
+    book: CalamineWorkbook, name: str, archive: BinaryIO | None, remarks: bool
+) -> tuple[CalamineSheet, list[str]]:
+    """The sheet and what to remark on it. calamine lets other threads run while it parses, so the
+    scan costs a second core and next to no time."""
+    if archive is None:
+        return book.get_sheet_by_name(name), []
+    if (far := sheetscan.far_cell(archive, name)) is not None:
+        raise Rejected(
+            f"工作表「{name}」里最远的单元格在 {far}，中间大多是空的，展开会占满内存，没有读取。"
+            "请在 Excel/WPS 里删掉远处的行和列（选中后右键删除），保存后再试。"
+        )
+    if not remarks:
+        return book.get_sheet_by_name(name), []
+    found: list[sheetscan.Findings] = []
+    scan = threading.Thread(target=lambda: found.append(sheetscan.scan(archive, name)))
+    try:
+        scan.start()
+    except RuntimeError as error:  # no room for one more stack
+        raise MemoryError(str(error)) from error
+    try:
+        sheet = book.get_sheet_by_name(name)
+    finally:
+        scan.join()
+    if not found:
+        raise MemoryError("the scan of the sheet did not end")
+    return sheet, _remarks(found[0])
+
+
+def _sheet_source(sheet: CalamineSheet, others: list[str], notes: list[str]) -> Source:
     return Source(
         sheet=sheet.name,
         others=others,
@@ -119,38 +181,34 @@ class _CalamineFaults:
             raise Rejected(kinds.CORRUPT) from error
 
 
-def _chosen(
-    book: CalamineWorkbook, wanted: str | None, hidden: bool
-) -> Iterator[tuple[CalamineSheet, list[str]]]:
-    """The wanted sheet, or the visible ones with data; each with the names of the others."""
+def _sheet_names(book: CalamineWorkbook) -> tuple[list[str], list[str]]:
+    """Visible and hidden sheets; sheets that are charts or macros are neither."""
     sheets = [meta for meta in book.sheets_metadata if meta.typ == SheetTypeEnum.WorkSheet]
     visible = [meta.name for meta in sheets if meta.visible == SheetVisibleEnum.Visible]
-    concealed = [meta.name for meta in sheets if meta.name not in visible]
+    return visible, [meta.name for meta in sheets if meta.name not in visible]
+
+
+def _chosen(
+    book: CalamineWorkbook, wanted: str | None, hidden: bool
+) -> Iterator[tuple[str, list[str]]]:
+    """The wanted sheet, or the visible ones; each with the names of the others."""
+    visible, concealed = _sheet_names(book)
     readable = visible + concealed if hidden else visible
     labels = {name: f"{name}（隐藏）" for name in concealed}
 
     def others(chosen: str) -> list[str]:
         return [labels.get(other, other) for other in readable if other != chosen]
 
-    if wanted is not None and wanted.strip():
-        name = _match(wanted, readable)
-        if name is None and _match(wanted, concealed) is not None:
-            raise Rejected(f"工作表「{wanted}」是隐藏的，只有管理员可以让我读。")
-        if name is None:
-            known = "、".join(labels.get(other, other) for other in readable)
-            raise Rejected(
-                f"没有工作表「{wanted}」。这个文件里有：{known or '（没有可读的工作表）'}。"
-            )
-        yield book.get_sheet_by_name(name), others(name)
+    if wanted is None or not wanted.strip():
+        yield from ((name, others(name)) for name in visible)
         return
-    filled = 0
-    for name in visible:
-        sheet = book.get_sheet_by_name(name)
-        if sheet.start is not None:
-            filled += 1
-            yield sheet, others(name)
-    if not filled:
-        raise Rejected("文件里没有数据：可见的工作表都是空的。")
+    name = _match(wanted, readable)
+    if name is None and _match(wanted, concealed) is not None:
+        raise Rejected(f"工作表「{wanted}」是隐藏的，只有管理员可以让我读。")
+    if name is None:
+        known = "、".join(labels.get(other, other) for other in readable)
+        raise Rejected(f"没有工作表「{wanted}」。这个文件里有：{known or '（没有可读的工作表）'}。")
+    yield name, others(name)
 
 
 def _match(wanted: str, names: list[str]) -> str | None:

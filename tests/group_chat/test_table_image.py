@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageFont
 
+from chathands.workers import fonts
+from chathands.workers.fonts import find_font
 from plugins.group_chat import table_image
 from plugins.group_chat.rendering_tables import Table
-from plugins.group_chat.table_image import MOST_ROWS, TALLEST, WIDEST, draw, find_font
+from plugins.group_chat.table_image import MOST_ROWS, TALLEST, WIDEST, draw
 
 
 def opened(png: bytes) -> Image.Image:
@@ -49,11 +51,11 @@ def test_what_the_font_cannot_write_is_not_drawn():
 @pytest.fixture
 def no_package(monkeypatch: pytest.MonkeyPatch):
     """A machine without the extra `fonts`."""
-    monkeypatch.setattr(table_image.importlib.util, "find_spec", lambda name: None)
-    for cached in (table_image._installed, table_image._pen):
+    monkeypatch.setattr(fonts.importlib.util, "find_spec", lambda name: None)
+    for cached in (fonts._installed, table_image._pen):
         cached.cache_clear()
     yield
-    for cached in (table_image._installed, table_image._pen):
+    for cached in (fonts._installed, table_image._pen):
         cached.cache_clear()
 
 
@@ -62,7 +64,7 @@ def test_well_known_names_are_found_by_preference(no_package, monkeypatch, tmp_p
     below.mkdir(parents=True)
     for name in ("DejaVuSans.ttf", "simsun.ttc", "WQY-MicroHei.ttc"):
         (below / name).write_bytes(b"")
-    monkeypatch.setattr(table_image, "_directories", lambda: [tmp_path / "none", tmp_path])
+    monkeypatch.setattr(fonts, "_directories", lambda: [tmp_path / "none", tmp_path])
     assert find_font() == below / "WQY-MicroHei.ttc"
     chosen = tmp_path / "own.ttf"
     chosen.write_bytes(b"")
@@ -72,10 +74,10 @@ def test_well_known_names_are_found_by_preference(no_package, monkeypatch, tmp_p
 
 def test_without_a_usable_font_there_is_no_picture(no_package, monkeypatch, tmp_path: Path):
     table = Table.of(["a"], [["b"]])
-    monkeypatch.setattr(table_image, "_directories", lambda: [tmp_path])
+    monkeypatch.setattr(fonts, "_directories", lambda: [tmp_path])
     assert draw(table) is None
     (tmp_path / "msyh.ttc").write_bytes(b"not a font")
-    for cached in (table_image._installed, table_image._pen):
+    for cached in (fonts._installed, table_image._pen):
         cached.cache_clear()
     assert draw(table) is None
     table_image._pen.cache_clear()

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from chathands.errors import ToolDenied, ToolFailed, WorkerLimit
+from chathands.errors import ToolDenied, ToolFailed
 from chathands.schema import compile_schema
 from chathands.settings import Settings
 from chathands.toolbox import Caller, FileRoots, LoadReport, Tool, ToolContext, load_tools
@@ -307,9 +307,9 @@ async def test_a_hostile_workbook_costs_a_sentence_and_no_more(
     tools: dict[str, Tool], ctx: ToolContext
 ) -> None:
     put(ctx, "远.xlsx", books.far_cell())
-    with pytest.raises(WorkerLimit) as limit:
+    with pytest.raises(ToolFailed) as refused:
         await tools["read_excel_data"].run(ctx, {"file_path": "远.xlsx"})
-    assert "没有读取" in limit.value.sentence
+    assert "没有读取" in refused.value.sentence
     assert "共 5 行" in await tools["read_excel_data"].run(ctx, {"file_path": "sales/2024/12.xlsx"})
 
 

@@ -70,6 +70,11 @@ def far_cell() -> bytes:
     return saved(made)
 
 
+def lying_far_cell() -> bytes:
+    """The same with a dimension that says nothing of it, so that nothing is known beforehand."""
+    return edited(far_cell(), SHEET, lambda xml: xml.replace("A1:XFD1048576", "A1:B2"))
+
+
 def stray_cell() -> bytes:
     """The everyday accident: one blank-looking cell in the last row, in the table's own columns."""
     made = Workbook()

@@ -32,13 +32,22 @@ def resident_mb() -> float:
 async def test_a_cell_in_the_far_corner_kills_the_child_only(pool: WorkerPool) -> None:
     assert (await read(pool, books.orders(3)))["total_rows"] == 3
     with pytest.raises(WorkerLimit) as limit:
-        await read(pool, books.far_cell())
+        await read(pool, books.lying_far_cell())
     assert "没有读取" in limit.value.sentence
     assert (await read(pool, books.orders(3)))["total_rows"] == 3
 
 
+async def test_a_cell_in_the_far_corner_is_named_and_costs_nothing(pool: WorkerPool) -> None:
+    await read(pool, books.orders(3))
+    pids = pool.pids
+    with pytest.raises(WorkerRejected, match="XFD1048576") as refused:
+        await read(pool, books.far_cell())
+    assert "删掉远处的行和列" in refused.value.sentence
+    assert pool.pids == pids
+
+
 async def test_the_parent_does_not_grow_with_hostile_workbooks(pool: WorkerPool) -> None:
-    data = [books.far_cell(), books.stray_cell(), books.zip_bomb()]
+    data = [books.far_cell(), books.lying_far_cell(), books.stray_cell(), books.zip_bomb()]
     await read(pool, books.orders(3))
     before = resident_mb()
     for each in data:

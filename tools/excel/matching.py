@@ -24,7 +24,13 @@ _BREAKS = re.compile(r"[^0-9a-z\u3400-\u9fff]+")
 
 
 def clear_match(wanted: str, names: Sequence[str]) -> str | None:
-    """The only one of `names` that `wanted` can mean; None when there is none, or several.
+    """The only one of `names` that `wanted` can mean; None when there is none, or several."""
+    found = matches(wanted, names)
+    return found[0] if len(found) == 1 else None
+
+
+def matches(wanted: str, names: Sequence[str]) -> list[str]:
+    """Those of `names` that `wanted` can mean.
 
     First as a path with something left out or another extension (`09.xlsx`, `2024/09`), then by
     what it says: every number must occur in the path, and every word, or its translation. A wrong
@@ -34,8 +40,21 @@ def clear_match(wanted: str, names: Sequence[str]) -> str | None:
     for same in (_is_path_of, _says):
         found = [name for name in names if same(said, _plain(name))]
         if found:
-            return found[0] if len(found) == 1 else None
-    return None
+            return found
+    return []
+
+
+def says(said: str, name: str, *, vague: bool = False) -> bool:
+    """Whether a path has everything that is said about it; `vague`: also when that is nothing."""
+    said, name = _plain(said), _plain(name)
+    if vague and not _numbers(said) and not any(_core(word) for word in _words(said)):
+        return True
+    return _says(said, name)
+
+
+def numbers_in(path: str) -> set[int]:
+    """`sales/202409.xlsx` → 2024 and 9; months may be spelled."""
+    return _numbers(_plain(path))
 
 
 def _plain(text: str) -> str:
