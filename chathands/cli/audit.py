@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 import typer
 
 from chathands.settings import load_settings
-from chathands.toolbox.render import cleaned
+from chathands.toolbox.render import cleaned, cut
 
 if TYPE_CHECKING:
     from chathands.settings import Settings
@@ -212,8 +212,7 @@ def _who(one: Any) -> str:
 
 
 def _arguments(one: Any) -> str:
-    text = json.dumps(one.get("arguments", {}), ensure_ascii=False)
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+    return cut(json.dumps(one.get("arguments", {}), ensure_ascii=False), LONGEST_SHOWN)
 
 
 def _export(
@@ -235,14 +234,19 @@ def _export(
     if out is None:
         count = write(rows, sys.stdout)
     else:
+        # Excel takes a CSV without the mark for the code page of the machine.
+        encoding = "utf-8-sig" if format == "csv" else "utf-8"
         try:
-            # Excel takes a CSV without the mark for the code page of the machine.
-            encoding = "utf-8-sig" if format == "csv" else "utf-8"
-            with out.open("x", encoding=encoding, errors="replace", newline="") as file:
-                count = write(rows, file)
+            file = out.open("x", encoding=encoding, errors="replace", newline="")
         except FileExistsError:
             typer.echo(f"{out} 已经有了，请换一个文件名。", err=True)
             sys.exit(2)
+        except (OSError, ValueError) as error:  # the second: a NUL in the name
+            reason = getattr(error, "strerror", None) or type(error).__name__
+            typer.echo(f"{out} 写不了：{reason}。", err=True)
+            sys.exit(2)
+        with file:
+            count = write(rows, file)
     typer.echo(f"{count} 条", err=True)
 
 

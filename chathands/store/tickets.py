@@ -134,6 +134,9 @@ class Tickets:
         return await self._one("id = ?", [ticket_id])
 
     async def numbered(self, number: int) -> TicketRow | None:
+        """Of whatever somebody has typed, which may be more than the database can hold."""
+        if not FIRST_NUMBER <= number <= LAST_NUMBER:
+            return None
         return await self._one("number = ?", [number])
 
     async def waiting(self) -> list[TicketRow]:

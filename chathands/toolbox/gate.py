@@ -109,6 +109,8 @@ class Gate:
         """All of it once more, after the waiting, and counted this time."""
         name = ready.call.name
         rule = self._policy.rule(name)
+        if (why := self._policy.refusal(caller, ready.spec)) is not None:
+            return Shut(Why("forbidden"), why)
         if (used_up := self._used_up(name, caller)) is not None:
             return used_up
         if (full := await self.rates.spend(caller, name, rule.rate)) is not None:

@@ -156,7 +156,9 @@ def _tried(
         # A parameter may be called `json` or `copy`; only __dict__ of the model is read.
         warnings.filterwarnings("ignore", message="Field name .* shadows an attribute")
         try:
-            model = create_model(name, __config__=ConfigDict(protected_namespaces=()), **fields)
+            # JSON has no infinity, but pydantic makes one of a whole number that is large enough.
+            config = ConfigDict(protected_namespaces=(), allow_inf_nan=False)
+            model = create_model(name, __config__=config, **fields)
             schema = _schema_of(model)
         except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema) as error:
             return None, {}, f"的类型不能用于工具（{_first_line(error)}）"

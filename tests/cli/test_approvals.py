@@ -38,7 +38,9 @@ async def test_it_lists_and_decides_what_the_server_asks_for(tmp_path, monkeypat
         assert (await asyncio.to_thread(run, "no", second)).exit_code == 0
         late = await asyncio.to_thread(run, "yes", second)
         assert late.exit_code == 1
-        assert (await asyncio.to_thread(run, "yes", "77")).exit_code == 1
+        for wrong in ("77", "9" * 30):
+            none = await asyncio.to_thread(run, "yes", wrong)
+            assert (none.exit_code, none.exception.__class__) == (1, SystemExit)
         headers = {"approval-ticket": tickets[0]["ticket"]}
         done = await served.client.post(
             "/tools/push", json=push | {"content": f"{push['content']}0"}, headers=headers

@@ -169,6 +169,8 @@ def test_a_csv_opens_as_text_in_a_spreadsheet(run: Any, tmp_path: Path):
     assert "\x1b" not in raw.decode("utf-8")
     code, _, err = run("export", "--format", "csv", "--out", "out.csv")
     assert (code, "已经有了" in err) == (2, True)
+    code, _, err = run("export", "--out", "no/such/place.jsonl")
+    assert (code, "no/such/place.jsonl 写不了" in err) == (2, True)
 
 
 def test_where_there_is_nothing_it_says_so(tmp_path: Path, run: Any, monkeypatch: Any):

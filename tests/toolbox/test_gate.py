@@ -16,6 +16,7 @@ from chathands.toolbox import Caller
 from chathands.toolbox.breaker import FAILURES, FIRST_PAUSE, Breakers
 from chathands.toolbox.gate import Gate
 from chathands.toolbox.lanes import MAX_LEFT_BEHIND, Lanes
+from chathands.toolbox.policy_file import rules_of
 from chathands.toolbox.rates import (
     MAX_WINDOWS,
     DailyUseInMemory,
@@ -296,6 +297,18 @@ async def test_waiting_for_a_turn_ends_with_the_runs_time(tmp_path: Path):
         with pytest.raises(asyncio.CancelledError):
             await slow
         assert (await one(box, "look", what="再来")).status == "ok"  # its place is free again
+
+
+async def test_what_waits_for_its_turn_is_checked_by_the_rules_of_then(tmp_path: Path):
+    with bench(tmp_path, READ, toml="[tools.look]\nconcurrency = 1\n") as box:
+        slow = asyncio.create_task(box.run(call("look", what="慢", seconds=5)))
+        waits = asyncio.create_task(one(box, "look", what="等着", caller=OTHER))
+        await asyncio.sleep(0.01)
+        box.executor.policy.rules = rules_of("[tools.look]\nenabled = false\n", "outward")
+        slow.cancel()
+        result = await waits
+        assert (result.status, box.effects) == ("denied", ["look 慢"])
+        assert "已被停用" in result.content
 
 
 # --- what hangs

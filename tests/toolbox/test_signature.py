@@ -213,6 +213,8 @@ async def test_names_that_pydantic_uses_itself_are_fine(name: str):
         (timedelta, "一会儿", "不是合法的时长（要 ISO 格式，如 PT1H30M）"),
         (date, "明天", "不是合法的日期或时间（要 ISO 格式，如 2025-09-01）"),
         (Decimal, "一块", "不是合法的数字"),
+        (float, 10**400, "不是合法的数字"),
+        (float, float("nan"), "不是合法的数字"),
         (Annotated[Decimal, Field(max_digits=3)], "1234", "最多 3 位数字"),
         (Annotated[Decimal, Field(ge=0)], -1, "不能小于 0"),
         (Annotated[str, Field(pattern="^[A-Z]+$")], "a", "的写法不对，要符合 ^[A-Z]+$"),
