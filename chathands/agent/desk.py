@@ -22,7 +22,7 @@ from chathands.settings import Settings
 from chathands.store import Store, TicketRow
 from chathands.toolbox import Batch, Caller, Executor, Generation, Policy, Registry, RunScope
 from chathands.toolbox.attachments import files_of
-from chathands.toolbox.render import nearest_names
+from chathands.toolbox.render import cut, nearest_names
 
 if TYPE_CHECKING:
     from chathands.toolbox import Tool
@@ -97,10 +97,6 @@ class Answered:
     """Why it is not `ok`."""
     started: bool = True
     """The tool was entered; what came of it counts."""
-
-    @property
-    def timed_out(self) -> bool:
-        return self.why is not None and self.why.code in ("timeout", "too_late")
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,10 +290,7 @@ def _faults(
 
 
 def _fault(path: str, message: str) -> FieldFault:
-    def short(text: str) -> str:
-        return text if len(text) <= LONGEST_FAULT else f"{text[: LONGEST_FAULT - 1]}…"
-
-    return FieldFault(short(path), short(message))
+    return FieldFault(cut(path, LONGEST_FAULT), cut(message, LONGEST_FAULT))
 
 
 def _repair(tag: str) -> FieldFault:

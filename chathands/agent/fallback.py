@@ -9,6 +9,7 @@ from typing import Any
 
 from chathands.conversation import Status
 from chathands.emulation.outcome import Reason
+from chathands.toolbox.render import one_line
 
 NOTE_CHARACTERS = 120
 """Of a result or a reason, on one line of an account."""
@@ -90,12 +91,12 @@ def cancelled(
 
 
 def _named(entry: Mapping[str, Any]) -> str:
-    target = _line(str(entry.get("target") or ""), 40)
+    target = one_line(str(entry.get("target") or ""), 40)
     return f"{entry['name']}（{target}）" if target else str(entry["name"])
 
 
 def _outcome(entry: Mapping[str, Any]) -> str:
-    note = _line(str(entry.get("content") or ""), NOTE_CHARACTERS)
+    note = one_line(str(entry.get("content") or ""), NOTE_CHARACTERS)
     reading = entry.get("side_effect") == "none"
     match Status(entry["status"]):
         case Status.OK:
@@ -106,8 +107,3 @@ def _outcome(entry: Mapping[str, Any]) -> str:
             return f"没有执行：{note}" if note else "没有执行"
         case Status.UNKNOWN:
             return "不确定是否完成，请人工核对；不会自动重试"
-
-
-def _line(text: str, limit: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= limit else f"{line[:limit]}…"

@@ -23,7 +23,7 @@ from chathands.errors import ToolLoadError, UpstreamError
 from chathands.limits import CONTRACT_SHARE
 from chathands.toolbox.breaker import FAILURES
 from chathands.toolbox.check_text import thin
-from chathands.toolbox.render import nearest_names
+from chathands.toolbox.render import nearest_names, one_line
 from chathands.upstreams.ways import Ways
 
 if TYPE_CHECKING:
@@ -276,8 +276,7 @@ def _judge(looked: Looked, name: str, outcome: Outcome, turn: Turn) -> None:
 
 
 def _cut(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+    return one_line(text, SHOWN)
 
 
 # --- verdict

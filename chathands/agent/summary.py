@@ -12,6 +12,7 @@ from chathands.conversation import Message, Role
 from chathands.emulation.cleaning import without_leaks
 from chathands.emulation.outcome import ChatMessage, Language, ModelRequest
 from chathands.emulation.refusal import stance_of
+from chathands.toolbox.render import cut, one_line
 
 SUMMARY_CHARACTERS = 600
 """Of a summary: some ten sentences, and about as many tokens in front of every question."""
@@ -70,7 +71,7 @@ def asked_for(
     said = [text for one in rounds for message in one if (text := _said(message, language))]
     material, left = [earlier] if earlier else [], MATERIAL_CHARACTERS - len(earlier)
     share = max(left // max(len(said), 1), QUESTION_CHARACTERS)
-    material += [_cut(text, share) for text in said]
+    material += [one_line(text, share) for text in said]
     task, text = summary_request("\n".join(material), characters, language)
     return ModelRequest(
         messages=(ChatMessage(Role.SYSTEM, task), ChatMessage(Role.USER, text)),
@@ -86,7 +87,7 @@ def accepted(reply: str, *, characters: int = SUMMARY_CHARACTERS) -> str | None:
     stance = stance_of(text)
     if stance.kind == "refusal" and stance.strong:
         return None
-    return text if len(text) <= characters else text[: characters - 1].rstrip() + "…"
+    return cut(text, characters)
 
 
 def _line_of(one: Sequence[Message], language: Language) -> str:
@@ -96,7 +97,7 @@ def _line_of(one: Sequence[Message], language: Language) -> str:
         return ""
     answer = without_leaks(answers[-1]) if answers else ""
     return _ASKED[language].format(
-        question=_cut(asked, QUESTION_CHARACTERS), answer=_cut(answer, ANSWER_CHARACTERS)
+        question=one_line(asked, QUESTION_CHARACTERS), answer=one_line(answer, ANSWER_CHARACTERS)
     )
 
 
@@ -111,8 +112,3 @@ def _said(message: Message, language: Language) -> str:
     who = _WHO[language].get(message.role)
     text = " ".join(without_leaks(text).split())
     return f"{who}: {text}" if who and text else ""
-
-
-def _cut(text: str, limit: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"

@@ -17,7 +17,7 @@ from chathands.conversation import ToolSpec
 from chathands.emulation.outcome import Reason
 from chathands.emulation.reading import parse_reply
 from chathands.schema import compile_schema
-from chathands.toolbox.render import cleaned, nearest_names
+from chathands.toolbox.render import cleaned, nearest_names, one_line
 
 VALUES_SHOWN = 10
 """Commonest wrong values of one parameter."""
@@ -167,8 +167,7 @@ class Reading:
 
     def _cut(self, text: str, most: int = VALUE_CHARACTERS) -> str:
         # Redacted before it is cut: half a secret is not recognised.
-        text = " ".join(cleaned(self._redact(text)).split())
-        return text if len(text) <= most else f"{text[: most - 1]}…"
+        return one_line(cleaned(self._redact(text)), most)
 
 
 def _calls(reply: Recorded) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -17,6 +17,7 @@ from typing import Any, get_args
 from chathands import errors
 from chathands.agent.turns import Withdraw
 from chathands.emulation.outcome import Basis
+from chathands.toolbox.render import one_line
 
 LAYERS = ("contract", "parser", "review", "state", "tool", "upstream")
 """What a verdict may blame; with nothing to blame it is `ok`."""
@@ -308,5 +309,4 @@ def _sentence_of(error: str) -> str:
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _DETAIL_CHARACTERS else f"{line[:_DETAIL_CHARACTERS]}…"
+    return one_line(text, _DETAIL_CHARACTERS)

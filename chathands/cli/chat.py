@@ -20,7 +20,7 @@ from chathands.cli.loop import LoopThread
 from chathands.cli.progress import FetchProgress
 from chathands.settings import DRY_RUN, Robot, Settings, load_settings
 from chathands.toolbox import Caller, CallFinished, CallStarted
-from chathands.toolbox.render import cleaned
+from chathands.toolbox.render import cleaned, cut
 from chathands.upstreams.build import describe
 
 if TYPE_CHECKING:
@@ -269,5 +269,4 @@ def plain(text: str) -> str:
 
 
 def _short(value: object, limit: int = 60) -> str:
-    text = str(value).replace("\n", "⏎")
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return cut(str(value).replace("\n", "⏎"), limit)

@@ -16,10 +16,14 @@ from typing import Any
 from chathands.conversation import canonical_json
 from chathands.errors import ConfigError
 from chathands.toolbox.describing import nodes
+from chathands.toolbox.render import cut
 from chathands.toolbox.tool import Tool
 
 FILE = "snapshot.json"
 FORMAT = 1
+
+VALUE_CHARACTERS = 60
+"""Of a value that has changed, as it is told: a default may be a page of text."""
 
 _WORDS: Mapping[str, str] = {
     "required": "必填", "type": "类型", "enum": "可选值", "default": "默认值",
@@ -196,5 +200,4 @@ def _called(path: str) -> str:
 def _said(value: Any) -> str:
     if isinstance(value, bool):
         return "是" if value else "否"
-    text = value if isinstance(value, str) else canonical_json(value)
-    return text if len(text) <= 60 else f"{text[:59]}…"
+    return cut(value if isinstance(value, str) else canonical_json(value), VALUE_CHARACTERS)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from chathands.toolbox.render import one_line
 from chathands.toolbox.tool import Tool
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -53,8 +54,7 @@ class Module:
         start, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", None)
         lines[-1] = lines[-1][:end]
         lines[0] = lines[0][start:]
-        text = " ".join(b" ".join(lines).decode("utf-8", "replace").split())
-        return text if len(text) <= most else f"{text[: most - 1]}…"
+        return one_line(b" ".join(lines).decode("utf-8", "replace"), most)
 
     def dotted(self, node: ast.AST) -> str | None:
         """The dotted name of something from outside (`httpx.post`), or of a builtin (`open`)."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chathands.conversation import SideEffect, Status, ToolResult
+from chathands.toolbox.render import one_line
 
 FAILED_READS = 2
 """How often the same read may fail before it counts as repeated: once more helps against a hiccup
@@ -20,6 +21,10 @@ more in this run and the person is told."""
 DOUBT_SECONDS = 600.0
 """How long a side effect that may have happened is remembered beyond its run."""
 MAX_DOUBTS = 1000
+"""More at once means that everything fails; the newest are what somebody asks again about."""
+
+TOLD_CHARACTERS = 120
+"""Of a failure, where the person is told of it beside the reply."""
 
 NO_FAILURE = frozenset({"order", "repeated", "given_up", "undecided", "too_late"})
 """Codes of calls that were not run for no fault of theirs."""
@@ -136,16 +141,14 @@ def report_failure(done: Sequence[Done], name: str) -> str | None:
     if not any(entry["name"] == name and entry.get("gave_up") for entry in done):
         last["gave_up"] = True
         target = f"（{last['target']}）" if last.get("target") else " "
-        last["told"] = [*last["told"], f"{name}{target}没有成功：{_brief(last['content'])}"]
+        last["told"] = [
+            *last["told"],
+            f"{name}{target}没有成功：{one_line(last['content'], TOLD_CHARACTERS)}",
+        ]
     return (
         f"（{name} 已经接连 {GIVE_UP_AFTER} 次没有成功，本次提问不再执行它。"
         "不要再调用，请直接告诉用户哪一步没有办成和原因。）"
     )
-
-
-def _brief(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 120 else f"{line[:120]}…"
 
 
 class Doubts:

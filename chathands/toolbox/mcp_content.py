@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from chathands.conversation import canonical_json
 from chathands.errors import ToolFailed
-from chathands.toolbox.mcp_offer import inert, shortened
-from chathands.toolbox.render import OUTPUT_CAP
+from chathands.toolbox.mcp_offer import inert
+from chathands.toolbox.render import OUTPUT_CAP, cut, one_line
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult
@@ -41,7 +41,7 @@ def answer_of(result: CallToolResult, context: ToolContext, name: str) -> str:
         parts.append(canonical_json(result.structured_content)[:OUTPUT_CAP])
     text = inert("\n".join(parts).strip())
     if result.is_error:
-        raise ToolFailed(shortened(" ".join(text.split()), 400) or "工具服务说没有成功。")
+        raise ToolFailed(one_line(text, 400) or "工具服务说没有成功。")
     return text or NOTHING
 
 
@@ -61,7 +61,7 @@ def _block(block: Any, context: ToolContext, name: str) -> str:
         return _attached(resource.blob, resource.mime_type, context, last or name, "文件")
     if kind == "resource_link":
         return f"资源：{block.name} {block.uri}"
-    return f"（一段不认识的内容：{shortened(str(kind), 40)}）"
+    return f"（一段不认识的内容：{cut(str(kind), 40)}）"
 
 
 def _attached(data: str, mime: str | None, context: ToolContext, name: str, what: str) -> str:

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from chathands.errors import ChatHandsError, ToolFailed, ToolOutcomeUnknown
 from chathands.toolbox.context import ToolContext
 from chathands.toolbox.mcp_config import McpServer, working_directory
-from chathands.toolbox.mcp_offer import Offer, offer_of, plain, shortened
+from chathands.toolbox.mcp_offer import Offer, offer_of, plain
 from chathands.toolbox.redact import Redactor
+from chathands.toolbox.render import one_line
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -158,7 +159,7 @@ class Link:
         return self._secrets.secrets(answer_of(result, context, tool))
 
     def _fault(self, code: int, said: str) -> ToolFailed | ToolOutcomeUnknown:
-        said = shortened(" ".join(plain(said).split()), 300)
+        said = one_line(plain(said), 300)
         if code in _NOT_DONE:
             return ToolFailed(f"工具服务 {self.name} 没有执行：{said or '请求不对'}")
         self._look.set()
@@ -214,7 +215,7 @@ class Link:
                 raise Lost(f"{self.server.connect_timeout:g} 秒内没有连上。") from None
             closing.callback(setattr, self, "_client", None)
             info = client.server_info
-            self.info = shortened(plain(f"{info.name} {info.version}"), 80) if info else ""
+            self.info = one_line(plain(f"{info.name} {info.version}"), 80) if info else ""
             self._client = client
             self._serve(listed)
             listening = asyncio.create_task(self._listen(client))

@@ -20,6 +20,7 @@ from chathands.errors import ToolFailed
 from chathands.schema import compile_schema
 from chathands.toolbox.context import ToolContext
 from chathands.toolbox.mcp_config import McpServer, ToolOverride, prefix_of
+from chathands.toolbox.render import cut, one_line
 from chathands.toolbox.signature import Signature
 from chathands.toolbox.tool import Tool
 
@@ -116,7 +117,7 @@ def offer_of(name: str, server: McpServer, listed: Sequence[Offered], run: Run) 
     warnings: list[tuple[str, str]] = []
     known: set[str] = set()
     for offered in listed:
-        shown = shortened(plain(offered.name), 60)
+        shown = cut(plain(offered.name).strip(), 60)
         override = _override(server, name, offered.name)
         known |= {offered.name, tool_name(prefix_of(name, server), offered.name)}
         if not override.enabled:
@@ -178,11 +179,6 @@ def inert(text: str) -> str:
     return _CALL_TAG.sub("‹", text.replace("[INST]", "(INST)"))
 
 
-def shortened(text: str, limit: int) -> str:
-    text = text.strip()
-    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
-
-
 def side_effect_of(override: ToolOverride, annotations: ToolAnnotations | None) -> SideEffect:
     """Outward unless the admin says less; what the server says about itself can only add."""
     said: SideEffect = override.side_effect or "outward"
@@ -206,7 +202,7 @@ def _made(
 ) -> tuple[Tool, ToolSpec]:
     parameters = _parameters(offered.input_schema)
     described = plain(offered.description or offered.title or "")
-    description = shortened(described, LONGEST_DESCRIPTION) or "（服务没有写说明。）"
+    description = cut(described.strip(), LONGEST_DESCRIPTION) or "（服务没有写说明。）"
     theirs = offered.name
     foreign = True if override.foreign is None else override.foreign
 
@@ -281,7 +277,7 @@ def _schema(given: Any, depth: int) -> dict[str, Any]:
 def _word(word: str, value: Any, depth: int) -> Any:
     match word:
         case "description":
-            return shortened(" ".join(plain(str(value)).split()), LONGEST_HINT)
+            return one_line(plain(str(value)), LONGEST_HINT)
         case "properties" | "$defs" | "definitions" | "patternProperties":
             if not isinstance(value, Mapping):
                 raise Unfit("参数的 schema 写法不对")

@@ -77,18 +77,19 @@ def shortened(text: str, limit: int, size: int | None = None) -> tuple[str, bool
     return f"{head}\n……（全文共 {size} 个字符，中间省略 {left_out} 个）……\n{tail}", True
 
 
-def capped(text: str) -> str:
-    """At most OUTPUT_CAP characters of `text`, from both ends."""
-    if len(text) <= OUTPUT_CAP:
-        return text
-    half = OUTPUT_CAP // 2
-    return text[:half] + text[-half:]
+def cut(text: str, most: int) -> str:
+    """At most `most` characters of `text`, from its beginning; the last says that more follows."""
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
+def one_line(text: str, most: int) -> str:
+    """`text` on one line, and cut."""
+    return cut(" ".join(text.split()), most)
 
 
 def one_sentence(text: str) -> str:
     """A failure on one line, cut to SENTENCE_CAP."""
-    line = " ".join(cleaned(text).split())
-    return line if len(line) <= SENTENCE_CAP else line[: SENTENCE_CAP - 1] + "…"
+    return one_line(cleaned(text), SENTENCE_CAP)
 
 
 def unknown_tool(name: str, names: Iterable[str]) -> str:

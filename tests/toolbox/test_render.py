@@ -22,7 +22,7 @@ def test_a_table_is_cut_between_rows():
 
 
 def test_the_stated_size_is_the_true_one_even_of_what_was_capped_before():
-    text, _ = render.shortened(render.capped("字" * 3_000_000), 1000, 3_000_000)
+    text, _ = render.shortened("字" * render.OUTPUT_CAP, 1000, 3_000_000)
     assert "全文共 3000000 个字符" in text
     assert len(text) < 1100
 
