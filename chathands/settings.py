@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from difflib import get_close_matches
 from pathlib import Path
@@ -158,10 +158,10 @@ class ApiToken(_Section):
 
     name: str = Field(min_length=1)
     role: Literal["member", "admin", "superuser"] = "member"
-    models: tuple[str, ...] = ()
-    """Models of the gateway; empty: all."""
-    tools: tuple[str, ...] = ()
-    """Tools by name or pattern (`excel_*`); empty: all that the role may use."""
+    models: tuple[str, ...] = Field(default=(), min_length=1)
+    """Models of the gateway; not given: all. An empty list, which might mean none, is refused."""
+    tools: tuple[str, ...] = Field(default=(), min_length=1)
+    """Tools by name or pattern (`excel_*`); not given: all that the role may use."""
     rate: int = Field(default=60, ge=1)
     """Requests a minute: of the gateway, and calls of tools, together."""
     may_approve: bool = False
@@ -365,6 +365,7 @@ _WHY = {
     "model_type": "要写成 JSON 对象",
     "extra_forbidden": "没有这个配置，请检查拼写",
     "missing": "没有写",
+    "too_short": "不能是空的；不要这一项就不写它",
     "string_pattern_mismatch": "写法不对",
     "ip_any_address": "要是 IP 地址，例如 127.0.0.1 或 0.0.0.0",
 }
@@ -379,6 +380,14 @@ def why_invalid(fault: Mapping[str, Any]) -> str:
     if known is None:
         return str(fault["msg"]).removeprefix("Value error, ")
     return known.format_map(fault.get("ctx") or {}).replace(" or ", " 或 ")
+
+
+def _named(path: Sequence[int | str]) -> list[str]:
+    """The parts of a key as they may be shown: those below the tokens are the tokens themselves."""
+    parts = [str(part) for part in path]
+    if parts[:2] == ["api", "tokens"] and len(parts) > 2:
+        parts[2] = "***"
+    return parts
 
 
 def load_settings(directory: Path | None = None, **overrides: Any) -> Settings:
@@ -403,7 +412,7 @@ def load_settings(directory: Path | None = None, **overrides: Any) -> Settings:
         )
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        key = PREFIX + "__".join(str(part) for part in first["loc"]).upper()
+        key = PREFIX + "__".join(_named(first["loc"])).upper()
         raise ConfigError(
             f"{key}: {first['msg']}",
             sentence=f"配置 {key} 不对：{why_invalid(first)}。请改 .env 后再启动。",

@@ -61,6 +61,14 @@ def test_a_mistake_never_shows_a_secret(env):
     assert "hunter" not in caught.value.sentence + str(caught.value)
 
 
+@pytest.mark.parametrize("wrong", ['"rate": 0', '"role": "owner"', '"tool": ["x"]', '"tools": []'])
+def test_a_mistake_about_a_token_never_shows_the_token(env, wrong):
+    with pytest.raises(ConfigError) as caught:
+        load_settings(env('CHATHANDS__API__TOKENS={"hunter2": {"name": "a", %s}}' % wrong))
+    assert "hunter" not in (caught.value.sentence + str(caught.value)).lower()
+    assert "CHATHANDS__API__TOKENS__***__" in caught.value.sentence
+
+
 def test_state_below_data_is_refused(env):
     with pytest.raises(ConfigError, match="data_dir"):
         load_settings(env("CHATHANDS__STATE_DIR=data/state\n"))
