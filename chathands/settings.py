@@ -158,14 +158,21 @@ class ApiToken(_Section):
 
     name: str = Field(min_length=1)
     role: Literal["member", "admin", "superuser"] = "member"
-    models: tuple[str, ...] = Field(default=(), min_length=1)
+    models: tuple[str, ...] = ()
     """Models of the gateway; not given: all. An empty list, which might mean none, is refused."""
-    tools: tuple[str, ...] = Field(default=(), min_length=1)
+    tools: tuple[str, ...] = ()
     """Tools by name or pattern (`excel_*`); not given: all that the role may use."""
     rate: int = Field(default=60, ge=1)
     """Requests a minute: of the gateway, and calls of tools, together."""
     may_approve: bool = False
     """Whether it may decide what other tokens ask for."""
+
+    @field_validator("models", "tools", mode="before")
+    @classmethod
+    def _not_written_empty(cls, value: Any) -> Any:
+        if value == []:  # as JSON has it; what is not written is a tuple
+            raise ValueError("不能写空的列表：不写才是全部，一个都不给就不要这个 token")
+        return value
 
 
 class ApiSettings(_Section):
@@ -365,7 +372,6 @@ _WHY = {
     "model_type": "要写成 JSON 对象",
     "extra_forbidden": "没有这个配置，请检查拼写",
     "missing": "没有写",
-    "too_short": "不能是空的；不要这一项就不写它",
     "string_pattern_mismatch": "写法不对",
     "ip_any_address": "要是 IP 地址，例如 127.0.0.1 或 0.0.0.0",
 }

@@ -64,7 +64,7 @@ def test_a_mistake_never_shows_a_secret(env):
 @pytest.mark.parametrize("wrong", ['"rate": 0', '"role": "owner"', '"tool": ["x"]', '"tools": []'])
 def test_a_mistake_about_a_token_never_shows_the_token(env, wrong):
     with pytest.raises(ConfigError) as caught:
-        load_settings(env('CHATHANDS__API__TOKENS={"hunter2": {"name": "a", %s}}' % wrong))
+        load_settings(env(f'CHATHANDS__API__TOKENS={{"hunter2": {{"name": "a", {wrong}}}}}'))
     assert "hunter" not in (caught.value.sentence + str(caught.value)).lower()
     assert "CHATHANDS__API__TOKENS__***__" in caught.value.sentence
 
