@@ -158,7 +158,8 @@ class Desk:
         """Check a call. `strict`: arguments that would have to be put right are refused, for
         programs know what they send; models do not.
 
-        What is refused is in the audit trail like any refused call.
+        What the caller may not have is in the audit trail like any refused call; arguments that do
+        not fit are only answered, for nothing was asked that could be done.
         """
         run_id = new_run_id()
         call = ToolCall(f"c_{run_id}", name, dict(arguments))
@@ -279,7 +280,7 @@ def _faults(
     problems = checked.problems[:MOST_FAULTS]
     faults = [_fault(one.path, one.sentence("en")) for one in problems]
     if strict:
-        faults += [_repair(tag) for tag in checked.repairs[: MOST_FAULTS - len(faults)]]
+        faults += [_repair(tag, spec) for tag in checked.repairs[: MOST_FAULTS - len(faults)]]
     if faults:
         return tuple(faults)
     try:
@@ -293,10 +294,13 @@ def _fault(path: str, message: str) -> FieldFault:
     return FieldFault(cut(path, LONGEST_FAULT), cut(message, LONGEST_FAULT))
 
 
-def _repair(tag: str) -> FieldFault:
+def _repair(tag: str, spec: ToolSpec) -> FieldFault:
     kind, _, path = tag.partition(":")
     path, _, meant = path.partition(">")
     hint = f"; did you mean `{meant}`?" if meant else ""
+    node = spec.parameters.get("properties", {}).get(path)
+    if kind == "coerced" and isinstance(node, Mapping) and isinstance(node.get("type"), str):
+        hint = f"; it must be {node['type']}"
     return _fault(path, f"`{path}` {_REPAIRS.get(kind, 'does not fit')}{hint}")
 
 

@@ -83,7 +83,7 @@ _JOB: dict[str, Any] = {
 
 _TICKET: dict[str, Any] = {
     "type": "object",
-    "required": ["error", "ticket"],
+    "required": ["error"],  # a 409 about an Idempotency-Key has no ticket
     "properties": {
         "error": {"$ref": "#/components/schemas/Error"},
         "ticket": {"type": "string", "description": "For the header Approval-Ticket."},
@@ -219,6 +219,7 @@ def _get(what: str, *parameters: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 _FIXED_PATHS: dict[str, Any] = {
     "/tools": {"get": _get("The tools this token may use.")},
+    "/tools/{name}": {"get": _get("One tool: what it does and its parameters.", _path("name"))},
     "/jobs/{id}": {
         "get": _get("A job of this token.", _path("id")),
         "delete": _get("Cancel a job of this token.", _path("id")),

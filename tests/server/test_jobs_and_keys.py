@@ -188,7 +188,8 @@ async def test_openapi_holds_each_visible_tools_real_schema(server):
     assert shown["openapi"] == "3.1.0"
     assert {"/tools/look_up", "/tools/report"} <= set(shown["paths"])
     narrow = (await server.client.get("/openapi.json", headers=bearer("tok-narrow"))).json()
-    assert [p for p in narrow["paths"] if p.startswith("/tools/")] == ["/tools/look_up"]
+    tools = [path for path in narrow["paths"] if path.startswith("/tools/")]
+    assert tools == ["/tools/look_up", "/tools/{name}"]
     schemas = shown["components"]["schemas"]
     look_up = schemas["tool.look_up"]
     assert look_up["properties"]["days"]["maximum"] == 7

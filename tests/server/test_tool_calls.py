@@ -113,6 +113,13 @@ async def test_an_answer_about_wrong_arguments_is_short_whatever_was_sent(server
     assert len(reply.content) < 10_000
 
 
+async def test_a_number_written_as_text_is_refused_with_the_type_it_must_have(server):
+    reply = await server.call("look_up", city="北京", days="3")
+    assert reply.json()["error"]["fields"] == [
+        {"path": "days", "message": "`days` has the wrong type; it must be integer"}
+    ]
+
+
 async def test_half_a_character_is_named(server):
     body = b'{"city": "\\ud83d"}'
     headers = {"content-type": "application/json"}
