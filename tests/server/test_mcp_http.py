@@ -240,20 +240,41 @@ async def test_without_a_token_nothing_is_said(server, token):
     assert reply.headers["www-authenticate"] == "Bearer"
 
 
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    },
+}
+
+
+async def test_one_token_does_not_take_the_sessions_of_the_others(server, monkeypatch):
+    monkeypatch.setattr("chathands.server.mcp_http.MOST_OF_ONE", 2)
+    headers = {"accept": "application/json, text/event-stream"}
+    async with httpx.AsyncClient(base_url=server.address, headers=headers) as client:
+
+        async def hello(token="tok-other", **more):
+            return await client.post("/mcp", json=HELLO, headers=bearer(token) | more)
+
+        assert (await client.post("/mcp", json={}, headers=bearer("tok-narrow"))).status_code == 400
+        replies = await asyncio.gather(*(hello() for _ in range(4)))
+        assert sorted(reply.status_code for reply in replies) == [200, 200, 429, 429]
+        assert (await hello(**{"mcp-protocol-version": "2025-06-18"})).status_code == 429
+        assert (await hello("tok-narrow")).status_code == 200
+        opened = next(reply for reply in replies if reply.status_code == 200)
+        session = {"mcp-session-id": opened.headers["mcp-session-id"]} | bearer("tok-other")
+        assert (await client.delete("/mcp", headers=session)).status_code == 200
+        assert (await hello()).status_code == 200
+
+
 async def test_a_session_is_its_tokens_own(server):
     headers = {"accept": "application/json, text/event-stream"}
-    hello = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": {"name": "t", "version": "1"},
-        },
-    }
     async with httpx.AsyncClient(base_url=server.address, headers=headers) as client:
-        reply = await client.post("/mcp", json=hello, headers=bearer("tok-ci"))
+        reply = await client.post("/mcp", json=HELLO, headers=bearer("tok-ci"))
         assert reply.status_code == 200
         session = {"mcp-session-id": reply.headers["mcp-session-id"]}
         listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
