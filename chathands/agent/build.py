@@ -43,6 +43,7 @@ async def build_agent(
     on_store: Callable[[Store], object] | None = None,
     owner: str = BOT,
     deliver: Deliver | None = None,
+    reminds: bool = False,
 ) -> AsyncIterator[Agent]:
     """An agent with everything it needs; closed in the reverse order.
 
@@ -51,8 +52,8 @@ async def build_agent(
     faults are over. `on_store` gets the store once it is
     open, long before a local model that is being fetched, which `progress` watches. `owner` is the
     kind of program it is for (see toolbox/audit.py). `deliver` brings what tools send to other
-    chats of its platform. Without a usable model there is an agent all
-    the same, which says so.
+    chats of its platform; `reminds`: the caller runs `agent.reminding.Reminding`. Without a usable
+    model there is an agent all the same, which says so.
     Raises StoreError, and ConfigError for a tools.toml with mistakes in it: running with a policy
     nobody meant would be worse than not running.
     """
@@ -65,6 +66,7 @@ async def build_agent(
                 on_mended=on_mended,
                 on_store=on_store,
                 deliver=deliver,
+                reminds=reminds,
             )
         )
         model: Upstream | ChatHandsError = upstream or await _model(settings, progress)

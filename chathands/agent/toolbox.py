@@ -64,13 +64,14 @@ async def build_toolbox(
     on_mended: OnMended | None = None,
     on_store: Callable[[Store], object] | None = None,
     deliver: Deliver | None = None,
+    reminds: bool = False,
 ) -> AsyncIterator[Toolbox]:
     """A toolbox with its tools loaded; closed in the reverse order.
 
     `owner` is the kind of program it is for (see toolbox/audit.py). `on_load_error` is told once of
     each fault in a tool file, now and whenever it changes; `on_mended` gets the file whose faults
     are over. `on_store` gets the store once it is open. `deliver` brings what tools send to
-    other chats of the bot's platform.
+    other chats of the bot's platform. `reminds`: somebody will say the store's reminders.
     Raises StoreError, and ConfigError for a tools.toml with mistakes in it: running with a policy
     nobody meant would be worse than not running.
     """
@@ -102,15 +103,19 @@ async def build_toolbox(
         registry = Registry()
         tools = LoadedTools(registry, settings, on_load_error, on_mended)
         closing.callback(tools.close)
+        if reminds:
+            forgetting = _Forgetting(store)
+            closing.push_async_callback(forgetting.aclose)
+            tools.on_removed(forgetting)
         watcher = Watcher()
         closing.push_async_callback(watcher.aclose)
         watcher.add(settings.tools_dir, tools.reload, due=tools.is_due)
-        watcher.add(policy_file.path, lambda: policy_file.reload(registry.current.specs))
+        watcher.add(policy_file.path, lambda: policy_file.reload(registry.current.known))
         foreign = McpSources(
             tools.set_source,
             base=policy_file.path.parent,
             redactor=redactor,
-            on_fault=_faulty_server(on_load_error),
+            on_fault=_faulty_server(on_load_error) if on_load_error is not None else None,
         )
         closing.push_async_callback(foreign.aclose)
         policy_file.follow(lambda rules: foreign.apply(rules.mcp))
@@ -118,7 +123,7 @@ async def build_toolbox(
         await foreign.apply(policy.rules.mcp)
         if settings.watch_tools:
             watcher.start()
-        for complaint in policy.complaints(registry.current.specs):
+        for complaint in policy.complaints(registry.current.known):
             _log.warning("%s", complaint)
         yield Toolbox(
             policy=policy,
@@ -129,7 +134,14 @@ async def build_toolbox(
             http=http,
             registry=registry,
             executor=Executor(
-                settings, policy, audit, workers, http.client, daily=store.tool_use, deliver=deliver
+                settings,
+                policy,
+                audit,
+                workers,
+                http.client,
+                daily=store.tool_use,
+                deliver=deliver,
+                reminders=store.reminders if reminds else None,
             ),
             tools=tools,
             foreign=foreign,
@@ -137,14 +149,39 @@ async def build_toolbox(
         )
 
 
-def _faulty_server(on_load_error: OnLoadError | None) -> Callable[[str, str], object]:
+def _faulty_server(on_load_error: OnLoadError) -> Callable[[str, str], object]:
     """Admins hear of a table that cannot be used as they do of a file that does not load."""
 
     def told(name: str, why: str) -> None:
-        if on_load_error is not None:
-            on_load_error(ToolLoadError(why, file=f"tools.toml [mcp.{name}]"))
+        on_load_error(ToolLoadError(why, file=f"tools.toml [mcp.{name}]"))
 
     return told
+
+
+class _Forgetting:
+    """Takes the reminders of tools that left for good along."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __call__(self, names: frozenset[str]) -> None:
+        task = asyncio.create_task(self._forget(names))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _forget(self, names: frozenset[str]) -> None:
+        try:
+            count = await self._store.reminders.remove_of_tools(names)
+        except StoreError:
+            _log.exception("reminders of removed tools stay")
+            return
+        if count:
+            _log.warning("%s reminders went with their tool (%s)", count, ", ".join(sorted(names)))
+
+    async def aclose(self) -> None:
+        if self._tasks:
+            await asyncio.wait(set(self._tasks))
 
 
 async def _open_audit(settings: Settings, redactor: Redactor, owner: str) -> Audit:

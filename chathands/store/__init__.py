@@ -12,6 +12,7 @@ from chathands.store import (
     conversations,
     idempotency,
     places,
+    reminders,
     suspended,
     tickets,
     tool_use,
@@ -25,6 +26,7 @@ from chathands.store.db import Database
 from chathands.store.idempotency import IdempotencyKeys as IdempotencyKeys
 from chathands.store.places import EVERYWHERE as EVERYWHERE
 from chathands.store.places import Places as Places
+from chathands.store.reminders import Reminders as Reminders
 from chathands.store.suspended import SuspendedRow as SuspendedRow
 from chathands.store.suspended import SuspendedRuns as SuspendedRuns
 from chathands.store.tickets import TicketRow as TicketRow
@@ -41,6 +43,7 @@ __all__ = [
     "Conversations",
     "IdempotencyKeys",
     "Places",
+    "Reminders",
     "Round",
     "Store",
     "Summary",
@@ -67,6 +70,7 @@ _STATE_MIGRATIONS = (
     (*conversations.SUMMARY_SCHEMA, *places.SCHEMA, *usage.SCHEMA),
     (*tickets.SCHEMA, *idempotency.SCHEMA),
     tool_use.SCHEMA,
+    reminders.SCHEMA,
 )
 _TRACE_MIGRATIONS = (traces.SCHEMA,)
 
@@ -85,6 +89,7 @@ class Store:
         self.suspended = SuspendedRuns(state)
         self.tickets = Tickets(state)
         self.idempotency = IdempotencyKeys(state)
+        self.reminders = Reminders(state)
         self.traces = traces
 
     async def aclose(self) -> None:

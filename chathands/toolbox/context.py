@@ -11,6 +11,7 @@ from chathands.conversation import Audience
 if TYPE_CHECKING:
     import httpx
 
+    from chathands.reminders import ReminderBook
     from chathands.settings import Settings
     from chathands.toolbox.delivery import Deliver
     from chathands.toolbox.files import FileRoots
@@ -84,5 +85,7 @@ class ToolContext:
     shown as one. Raises ToolFailed over 4 files or 10 MB in a run."""
     deliver: Deliver | None = None
     """Brings something to another chat of the platform; None where there is none (terminal)."""
+    reminders: ReminderBook | None = None
+    """Where reminders are kept; None where nobody would say them (terminal, HTTP)."""
     result_limit: int | None = None
     """Characters the model gets of this result; more is cut from its middle."""

@@ -42,6 +42,7 @@ from chathands.toolbox.redact import Redactor
 if TYPE_CHECKING:
     import httpx
 
+    from chathands.reminders import ReminderBook
     from chathands.settings import Settings
     from chathands.toolbox.audit import Audit
     from chathands.toolbox.context import RunScope
@@ -76,16 +77,26 @@ class Executor:
         daily: DailyUse | None = None,
         on_trouble: Callable[[str], object] = logger.warning,
         deliver: Deliver | None = None,
+        reminders: ReminderBook | None = None,
     ) -> None:
         """`http` gives the shared client; it is called only by tools that need it. `daily` keeps
         the counts that quotas go by; without it they end with the process. `on_trouble` gets one
         sentence for an admin when a tool that keeps failing is left alone. `deliver` brings things
-        to other chats; without it tools say that they cannot."""
+        to other chats; without it tools say that they cannot. `reminders` keeps what is to be
+        said later, where something says it."""
         self.policy = policy
         self._audit = audit
         self.gate = Gate(policy, on_trouble, daily=daily)
         self._performer = Performer(
-            settings, policy, audit, workers, http, Redactor.of(settings), self.gate, deliver
+            settings,
+            policy,
+            audit,
+            workers,
+            http,
+            Redactor.of(settings),
+            self.gate,
+            deliver,
+            reminders,
         )
 
     async def run_batch(

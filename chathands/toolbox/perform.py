@@ -23,6 +23,7 @@ from chathands.toolbox.lanes import current_stay
 if TYPE_CHECKING:
     import httpx
 
+    from chathands.reminders import ReminderBook
     from chathands.settings import Settings
     from chathands.toolbox.audit import Audit
     from chathands.toolbox.delivery import Deliver
@@ -64,6 +65,7 @@ class Performer:
         redactor: Redactor,
         gate: Gate,
         deliver: Deliver | None = None,
+        reminders: ReminderBook | None = None,
     ) -> None:
         self._settings = settings
         self._policy = policy
@@ -71,6 +73,7 @@ class Performer:
         self._workers = workers
         self._http = http
         self._deliver = deliver
+        self._reminders = reminders
         self._redactor = redactor
         self._endings = Endings(redactor)
         self._limit = render.result_limit(settings.model.context)
@@ -194,6 +197,7 @@ class Performer:
             tell=lambda sentence: told.append(self._endings.sentence(sentence)),
             attach=attached.attach,
             deliver=self._deliver,
+            reminders=self._reminders,
             result_limit=limit,
         )
         emit(CallStarted(ready.call, ready.spec))

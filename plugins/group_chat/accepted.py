@@ -44,6 +44,11 @@ class Debt:
         return self.row.data.get("quote") or None
 
     @property
+    def mention(self) -> str | None:
+        """Who is called up in front of it."""
+        return self.row.data.get("mention") or None
+
+    @property
     def text(self) -> str:
         """What is to be said; empty while it is not known."""
         return str(self.row.data.get("text") or "")
@@ -160,6 +165,7 @@ class Accepted:
         name: str = "",
         text: str = "",
         key: str | None = None,
+        mention: str | None = None,
         seconds: float = EXPIRES_SECONDS,
     ) -> Debt | None:
         """Write a debt down; None when there is one with this `key` already, or was."""
@@ -177,6 +183,7 @@ class Accepted:
                 "name": name,
                 "text": text,
                 "keyed": key is not None,
+                "mention": mention,
             },
         )
         if self._outbox is not None:

@@ -28,6 +28,7 @@ from plugins.group_chat.presence import Presence
 from plugins.group_chat.pushing import Pushing
 from plugins.group_chat.queue import ConversationQueue, FairGate, QueueFull, RateLimit
 from plugins.group_chat.redaction import Redaction
+from plugins.group_chat.reminders import ReminderDesk
 from plugins.group_chat.replies import RESTARTING_EARLY
 
 if TYPE_CHECKING:
@@ -105,6 +106,9 @@ class GroupChat:
         self._per_group = RateLimit(settings.group.per_group_minute)
         self._recalled: Bounded[tuple[str, str], None] = Bounded(RECALLED_KEPT)
         self._closing = False
+        self.reminders = ReminderDesk(
+            settings, line, self.presence, silent=self.commands.silent, notify=self.notify
+        )
 
     # -- in
 
@@ -284,11 +288,17 @@ class GroupChat:
     # -- later, and what happens around messages
 
     async def notify(
-        self, place: Place, text: str, *, quote: str | None = None, key: str | None = None
+        self,
+        place: Place,
+        text: str,
+        *,
+        quote: str | None = None,
+        mention: str | None = None,
+        key: str | None = None,
     ) -> bool:
         """Have `text` said in `place` once, now or as soon as it can be; see `Replies.notify`."""
         with self._being_busy():
-            return await self._replies.notify(place, text, quote=quote, key=key)
+            return await self._replies.notify(place, text, quote=quote, mention=mention, key=key)
 
     async def tell(self, places: Sequence[Place], text: str) -> bool:
         """Say `text` as it is at the first of one person's `places` that takes it; whether one
@@ -308,6 +318,7 @@ class GroupChat:
         self.presence.forget(bot_id)
         if not self._closing:
             self._later(self._replies.catch_up(f"{platform}:{bot_id}"))
+            self.reminders.look()
 
     async def notice(self, notice: Notice) -> None:
         """A message was taken back, or the bot may (not) speak somewhere."""
@@ -320,11 +331,13 @@ class GroupChat:
         if isinstance(notice, Allowed | Joined):
             if not self.presence.silent(place):
                 self._later(self._replies.catch_up(account_of(place)))
+                self.reminders.look()
             return
         for job in [job for job in self._jobs if job.place.same_chat(place)]:
             job.stop(Why.SILENCED)
         if isinstance(notice, Removed):
             await self._decisions.leave(place)
+            await self.reminders.leave(place)
         else:
             self._replies.retries.when_speaking(place)
 
@@ -369,6 +382,7 @@ class GroupChat:
     async def say_goodbye(self) -> None:
         """Stop everything and tell everybody who waits, while the connections are still open."""
         self._closing = True
+        self.reminders.close()
         self._replies.retries.close()
         for job in self._jobs:
             job.stop(Why.SHUTDOWN)

@@ -133,6 +133,8 @@ class Outgoing:
     text: str
     quote: str | None = None
     """Id of the message it quotes; only texts and images can."""
+    mention: str | None = None
+    """User id of a member of the group who is called up in front of the text; likewise."""
     kind: Literal["text", "image", "file", "forward"] = "text"
     image: bytes = b""
     """PNG, JPEG, GIF or WebP, shown below `text` (kind image)."""

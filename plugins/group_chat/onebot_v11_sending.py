@@ -213,6 +213,9 @@ def _content(message: Outgoing) -> tuple[str, dict[str, Any]]:
     content = Message()
     if message.quote and message.quote != "0":
         content.append(MessageSegment.reply(int(message.quote)))
+    if message.mention and message.mention.isdecimal() and not message.place.private:
+        content.append(MessageSegment.at(int(message.mention)))  # a number: never "all"
+        content.append(MessageSegment.text(" "))
     # Never Message(text) and never a bare string: both would turn [CQ:...] in it into segments.
     if message.text:
         content.append(MessageSegment.text(message.text))

@@ -155,13 +155,17 @@ class Wrapping:
         return self.settings.reply_length
 
 
-def quoting(parcels: Sequence[Parcel], quote: str | None) -> list[Parcel]:
-    """The same, the first text or picture quoting."""
-    if quote is None or not parcels:
+def quoting(
+    parcels: Sequence[Parcel], quote: str | None, mention: str | None = None
+) -> list[Parcel]:
+    """The same, the first text or picture quoting, and calling somebody up."""
+    if (quote is None and mention is None) or not parcels:
         return list(parcels)
     first, *rest = parcels
     ways = tuple(
-        (replace(way[0], quote=quote), *way[1:]) if way[0].kind in ("text", "image") else way
+        (replace(way[0], quote=quote, mention=mention), *way[1:])
+        if way[0].kind in ("text", "image")
+        else way
         for way in first.ways
         if way
     )

@@ -87,7 +87,12 @@ class Replies:
                 return Receipt(fate=Fate.REFUSED)
             with paying(debt):
                 receipt = await self.sender.say(
-                    place, text, quote=quote, files=files, patience=patience
+                    place,
+                    text,
+                    quote=quote,
+                    mention=debt.mention,
+                    files=files,
+                    patience=patience,
                 )
             if debt.untouched and await self._may_come_later(receipt.fate, place):
                 await self._keep(debt, later)
@@ -188,15 +193,23 @@ class Replies:
     # -- later
 
     async def notify(
-        self, place: Place, text: str, *, quote: str | None = None, key: str | None = None
+        self,
+        place: Place,
+        text: str,
+        *,
+        quote: str | None = None,
+        mention: str | None = None,
+        key: str | None = None,
     ) -> bool:
         """Have `text` said in `place`, now or as soon as it can be: after a reconnect, a mute or a
         restart. It is on disk when this returns or is cancelled, and is said once.
 
         `key` names the occasion (a reminder's id): a second call with it does nothing and gives
-        False.
+        False. `mention` is called up, where that is possible.
         """
-        debt = await self._accepted.owe(place, quote, kind=Kind.MESSAGE, text=text, key=key)
+        debt = await self._accepted.owe(
+            place, quote, kind=Kind.MESSAGE, text=text, key=key, mention=mention
+        )
         if debt is None:
             return False
         await self.pay(debt, text, quote=quote, patience=FLUSH_PATIENCE)

@@ -78,12 +78,14 @@ class Sender:
         text: str,
         *,
         quote: str | None = None,
+        mention: str | None = None,
         verbatim: bool = False,
         files: Sequence[tuple[str, bytes]] = (),
         patience: float = RECONNECT_SECONDS,
         seconds: float | None = None,
     ) -> Receipt:
-        """Send `text`, Markdown, and `files` (name, content) behind it; the first message quotes.
+        """Send `text`, Markdown, and `files` (name, content) behind it; the first message quotes,
+        and calls up the member `mention`.
 
         `verbatim` keeps it as it is and whole (an approval shows exactly what will be sent); of
         any other text what may not be shown is taken out, and what is too long for a message
@@ -95,7 +97,7 @@ class Sender:
         ids: list[str] = []
         doubts: list[str] = []
         worst = Fate.SENT
-        for parcel in quoting(parcels, quote):
+        for parcel in quoting(parcels, quote, mention):
             fate = await self._hand_over(parcel, ids, doubts, patience, seconds)
             worst = max(worst, fate, key=_WORST.index)
             if fate in (Fate.REFUSED, Fate.DOWN):
@@ -183,6 +185,10 @@ class Sender:
                     # Lagrange refuses the whole message when it does not know the quoted one.
                     logger.info(f"refused with a quote, sending without: {sent.detail}")
                     message = replace(message, quote=None)
+                    continue
+                if message.mention is not None:
+                    logger.info(f"refused with a mention, sending without: {sent.detail}")
+                    message = replace(message, mention=None)
                     continue
                 broken = with_broken_links(message) if whole else None
                 if broken is not None:

@@ -98,6 +98,7 @@ class Service:
         for level, text in _agent_lines(agent.describe()):
             logger.log(level, text)
         self.chat.restore(agent)
+        self.chat.reminders.open(agent)
         for follow in self.followers:
             await follow(agent)
         self._announcing = asyncio.create_task(
@@ -134,6 +135,7 @@ def _agent_of(
         progress=told,
         on_store=commands.open,
         deliver=deliver,
+        reminds=True,
     )
 
 

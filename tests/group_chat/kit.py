@@ -202,9 +202,12 @@ async def chatting(
     *,
     local: bool = False,
     upstream: Any = None,
+    wall: Callable[[], float] | None = None,
     **settings: Any,
 ) -> AsyncIterator[Chat]:
-    """A chat whose model says `replies` (None: there is no model); only on a virtual clock."""
+    """A chat whose model says `replies` (None: there is no model); only on a virtual clock.
+
+    With `wall`, a wall clock, reminders are said."""
     tools = tmp_path / "tools"
     tools.mkdir(parents=True, exist_ok=True)
     (tools / "pushing.py").write_text(textwrap.dedent(TOOLS), "utf-8")
@@ -217,7 +220,7 @@ async def chatting(
         **settings,
     )
     model = upstream or (None if replies is None else Scripted(replies, local=local))
-    engine = Engine(lambda: build_agent(made, upstream=model))
+    engine = Engine(lambda: build_agent(made, upstream=model, reminds=True))
     line = PlayedLine()
     with _store_in_no_time():
         with real_time():
@@ -230,6 +233,8 @@ async def chatting(
         async def ready(agent: Agent) -> None:
             chat.agent = agent
             chat.restore(agent)
+            if wall is not None:
+                chat.reminders.open(agent, wall=wall)
 
         with real_time():  # the store's thread is not the loop's
             await engine.start(ready)
