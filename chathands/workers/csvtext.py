@@ -12,6 +12,7 @@ from chathands.workers.protocol import Rejected
 
 _SEPARATORS = ",\t;|"
 _SAMPLE_LINES = 20
+_LOOKED_AT = 4096
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
@@ -23,6 +24,8 @@ def decode(data: bytes) -> str:
     """
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         encodings = ("utf-16",)
+    elif unmarked := _unmarked_utf16(data):
+        encodings = (unmarked,)
     else:
         encodings = ("utf-8-sig", "gb18030")
     for encoding in encodings:
@@ -33,6 +36,14 @@ def decode(data: bytes) -> str:
         if not _CONTROL.search(text):
             return text
     raise Rejected("文件既不是工作簿，也不是能认出编码的文本表格，可能已损坏。")
+
+
+def _unmarked_utf16(data: bytes) -> str | None:
+    """UTF-16 without its mark: one half of each separator and digit is a NUL, always the same."""
+    high, low = data[:_LOOKED_AT:2].count(0), data[1:_LOOKED_AT:2].count(0)
+    if len(data) % 2 or (high and low) or (high + low) * 16 < min(len(data), _LOOKED_AT):
+        return None
+    return "utf-16-be" if high else "utf-16-le"
 
 
 def read_rows(text: str) -> Iterator[list[str]]:

@@ -35,6 +35,9 @@ _OTHERS = (
     (b"\x1f\x8b", "文件是 gzip 压缩包，请解压后再放进来。"),
 )
 
+_MANIFEST = 256 * 1024
+"""Bytes of the list that are looked at; it may be a bomb itself."""
+
 CORRUPT = "文件已损坏或没有传完整，打不开。请在 Excel/WPS 里确认能打开并重新保存后再放进来。"
 PASSWORD = "文件有密码保护，没有读取。请在 Excel/WPS 里去掉密码另存后再放进来。"
 _BOMB = "文件解压后太大（像压缩炸弹），没有读取。"
@@ -76,6 +79,7 @@ def _check_zip(file: BinaryIO) -> None:
     try:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()
+            locked = _is_locked(archive)
     except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError, zlib.error):
         raise Rejected(CORRUPT) from None
     total = sum(member.file_size for member in members)
@@ -85,11 +89,23 @@ def _check_zip(file: BinaryIO) -> None:
     )
     if total > UNPACKED_CAP or swollen or len(members) > MEMBERS_CAP:
         raise Rejected(_BOMB)
+    if locked:
+        raise Rejected(PASSWORD)
     names = {member.filename for member in members}
     if "mimetype" not in names and not any(name.startswith("xl/") for name in names):
         if any(name.startswith(("word/", "ppt/")) for name in names):
             raise Rejected("文件是 Word 或 PPT 文档，不是表格。")
         raise Rejected("文件是压缩包，不是表格。请解压后再放进来。")
+
+
+def _is_locked(archive: zipfile.ZipFile) -> bool:
+    """An OpenDocument says in its list of parts which of them are encrypted."""
+    try:
+        info = archive.getinfo("META-INF/manifest.xml")
+    except KeyError:
+        return False
+    with archive.open(info) as part:
+        return b"encryption-data" in part.read(_MANIFEST)
 
 
 def _check_ole(file: BinaryIO) -> None:

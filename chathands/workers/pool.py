@@ -186,6 +186,9 @@ class WorkerPool:
                     sentence=f"处理这个文件超过了 {self._settings.cpu_seconds} 秒的计算上限，"
                     "已停止。请把文件拆小后再试。",
                 ) from died
+            if died.returncode == -getattr(signal, "SIGABRT", 0):
+                # Rust ends a process that has no memory left so, and nothing can catch it.
+                raise WorkerLimit(str(died), sentence=memory) from died
             if died.by_signal:
                 raise WorkerLimit(str(died)) from died
             raise WorkerError(str(died)) from died

@@ -16,6 +16,7 @@ from chathands.workers.plan import value_readings
 from chathands.workers.protocol import Rejected
 from chathands.workers.sorting import SortBy, first_rows, read_order
 from chathands.workers.table import Row, Table
+from chathands.workers.values import LARGE
 from chathands.workers.workbook import open_tables
 
 CELL_LENGTH = 200
@@ -91,9 +92,22 @@ def read_table(payload: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
         "offset": offset,
         "conditions": " 且 ".join(condition.text for condition in asked.conditions),
         "order": "，".join(order.text for order in asked.orders),
-        "notes": selection.notes,
+        "notes": selection.notes + _rounded_away(cells, shown, names),
         "readings": asked.readings,
     }
+
+
+def _rounded_away(rows: list[list[Cell]], shown: list[int], names: list[str]) -> list[str]:
+    """Codes that were typed as numbers: what spreadsheets keep of them is not the code."""
+
+    def large(cell: Cell) -> bool:
+        return is_number(cell) and abs(cell) >= LARGE
+
+    return [
+        f"列「{names[at]}」有超过 15 位的数字，末几位已被表格软件改掉，不是原来的编号"
+        for at in shown
+        if any(at < len(row) and large(row[at]) for row in rows)
+    ]
 
 
 def select(payload: dict[str, Any], file: BinaryIO, offset: int, most: int) -> Selection:

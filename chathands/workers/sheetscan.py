@@ -27,6 +27,10 @@ _TYPE = re.compile(rb"\bt=[\"'](\w+)[\"']")
 _DIMENSION = re.compile(
     rb"<(?:\w+:)?dimension\s[^>]*?ref=[\"'](?:[A-Z]{1,3}\d{1,7}:)?([A-Z]{1,3})(\d{1,7})[\"']"
 )
+_CALENDAR = re.compile(rb"<(?:\w+:)?workbookPr\s[^>]*?date1904=[\"'](\w+)[\"']")
+_MERGED = re.compile(
+    rb"<(?:\w+:)?mergeCell\s+ref=[\"']([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})[\"']\s*/>"
+)
 _HEAD = 64 * 1024
 """Bytes of a sheet in which its dimension stands: before all rows."""
 
@@ -105,6 +109,38 @@ def _column(letters: bytes) -> int:
     for letter in letters:
         number = number * 26 + letter - 64
     return number
+
+
+def counts_from_1904(file: BinaryIO) -> bool:
+    """Whether the workbook's day numbers begin in 1904."""
+    try:
+        with zipfile.ZipFile(file) as archive, archive.open("xl/workbook.xml") as part:
+            found = _CALENDAR.search(part.read(_HEAD))
+            return found is not None and found[1] in (b"1", b"true")
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, OSError):
+        return False
+
+
+def merged_ranges(file: BinaryIO, sheet: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Merged cells as (row, column) of their corners, from 0; they stand behind all rows."""
+    found = []
+    try:
+        with zipfile.ZipFile(file) as archive:
+            member = _member(archive, sheet)
+            if member is None:
+                return []
+            with archive.open(member) as part:
+                buffer = b""
+                while chunk := part.read(_CHUNK):
+                    buffer += chunk
+                    for match in _MERGED.finditer(buffer):
+                        left, top, right, bottom = match.groups()
+                        corner = (int(top) - 1, _column(left) - 1)
+                        found.append((corner, (int(bottom) - 1, _column(right) - 1)))
+                    buffer = buffer[max(buffer.rfind(b"<"), len(buffer) - 200, 0) :]
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, OSError, ElementTree.ParseError):
+        return found
+    return found
 
 
 def _member(archive: zipfile.ZipFile, sheet: str) -> str | None:

@@ -42,6 +42,8 @@ class Source:
     declared_rows: int
     typed: bool
     notes: list[str] = field(default_factory=list)
+    serial_shift: int = 0
+    """Days to be added to this workbook's day numbers."""
 
 
 class Table:
@@ -52,6 +54,7 @@ class Table:
         self.sheet = source.sheet
         self.others = source.others
         self.typed = source.typed
+        self._shift = source.serial_shift
         self.notes = source.notes
         self.blank_rows = 0
         self.last_row = 0
@@ -87,7 +90,7 @@ class Table:
             for at in self._serial:
                 value = row.cells[at] if at < len(row.cells) else ""
                 if is_number(value) and int(value) in SERIAL_DAYS:
-                    row.cells[at] = serial_date(value)
+                    row.cells[at] = serial_date(value + self._shift)
             yield row
         if self.blank_rows:
             self.notes.append(f"跳过了中间的 {self.blank_rows} 个空行")

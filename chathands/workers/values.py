@@ -23,7 +23,7 @@ from chathands.workers.cells import (
 Reading = Literal["numbers", "dates", "presence", "distinct"]
 
 _EPOCH = dt.datetime(1970, 1, 1)
-_LARGE = 1e15
+LARGE = 1e15
 """From here on a spreadsheet has already rounded the last digits away."""
 
 
@@ -51,7 +51,7 @@ class Column:
     def add(self, cell: Cell, repeated: bool) -> None:
         usual = self.reading == "numbers" and not repeated
         # Nearly every cell of a large sheet; `add` is called once for each.
-        if usual and isinstance(cell, float) and -_LARGE < cell < _LARGE:
+        if usual and isinstance(cell, float) and -LARGE < cell < LARGE:
             if round(cell, self.decimals) != cell:
                 self.decimals = max(self.decimals, decimals_of(cell))
             self.values.append(cell)
@@ -157,7 +157,7 @@ class Column:
                 self.examples.setdefault("converted", cell.strip()[:20])
         else:
             return self._leave_out("others", cell)
-        if abs(value) >= _LARGE:
+        if abs(value) >= LARGE:
             self.large += 1
         if round(value, self.decimals) != value:
             self.decimals = max(self.decimals, decimals_of(value))

@@ -33,6 +33,8 @@ def read_report(name: str, asked: str | None, result: dict[str, Any], budget: in
     if left_out := [column for column in columns if column not in shown]:
         lines.append(f"没有列出的列：{'、'.join(left_out)[:400]}")
     lines += _which(result, rows)
+    if not result["total_rows"]:
+        lines.append("表头下面没有数据。")
     if not rows:
         return "\n".join(lines + _remarks(result))
     lines += ["", table]
