@@ -56,9 +56,16 @@ def message_body(
     }
 
 
-def error_body(kind: str, message: str, request_id: str | None = None) -> dict[str, Any]:
-    """The protocol's error object."""
+def error_body(
+    kind: str,
+    message: str,
+    request_id: str | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The protocol's error object; `details` are for programs."""
     body: dict[str, Any] = {"type": "error", "error": {"type": kind, "message": message}}
+    if details:
+        body["error"]["details"] = dict(details)
     return body | ({"request_id": request_id} if request_id else {})
 
 

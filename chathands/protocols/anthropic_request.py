@@ -8,7 +8,7 @@ would need them (server tools, files, PDFs) is refused, because nobody here coul
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationError
 
@@ -21,6 +21,16 @@ _LEFT_BEHIND = ("thinking", "redacted_thinking", "tool_reference")
 """Blocks that say nothing to another model."""
 
 Blocks = list[dict[str, Any]]
+
+
+class NoThreads(BadRequest):
+    """A request that leaves its history to a thread of the server's. The SDK's tool runner asks for
+    one by itself (seen in anthropic 2.14) and sends the whole history once it is told `details`."""
+
+    details: ClassVar = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
+
+    def __init__(self) -> None:
+        super().__init__("thread: no threads are held here; send the whole history", "thread")
 
 
 class WireTurn(Wire):
@@ -77,6 +87,8 @@ class MessagesRequest(Wire):
             raise bad_request(error) from None
         if request.max_tokens is None and not counting:
             raise BadRequest("max_tokens: Field required", "max_tokens")
+        if (request.model_extra or {}).get("thread") is not None:
+            raise NoThreads
         if (request.model_extra or {}).get("mcp_servers"):
             raise BadRequest("mcp_servers: servers cannot be connected here", "mcp_servers")
         request._check_tools()

@@ -17,7 +17,7 @@ from chathands.protocols.anthropic_reply import (
     message_body,
     usage_body,
 )
-from chathands.protocols.anthropic_request import MessagesRequest
+from chathands.protocols.anthropic_request import MessagesRequest, NoThreads
 from chathands.protocols.openai import BadRequest, to_json
 from chathands.server.asking import Ask, End, Failure
 from chathands.server.errors import json_bytes
@@ -137,7 +137,8 @@ def refusal(failure: Failure, request_id: str) -> Response:
 
 
 def _bad(error: BadRequest, request_id: str) -> Response:
-    body = error_body("invalid_request_error", str(error), request_id)
+    details = error.details if isinstance(error, NoThreads) else None
+    body = error_body("invalid_request_error", str(error), request_id, details)
     return json_bytes(to_json(body).encode(), 400, {"request-id": request_id})
 
 

@@ -454,6 +454,11 @@ async def test_the_asynchronous_tool_runner(server, client):
             last = await runner.until_done()
         assert asked == ["北京", "上海"]
         assert text_of(last) == "It is clear in both."
+        # A thread that the server holds is refused, so the whole history came with each turn.
+        assert len(server.asked) == 2
+        last_asked = json.dumps(server.asked[-1].body, ensure_ascii=False)
+        assert given()["messages"][0]["content"] in last_asked
+        assert "no known block" not in last_asked
 
 
 async def test_the_synchronous_client_and_its_tool_runner(server):
@@ -482,3 +487,22 @@ async def test_the_synchronous_client_and_its_tool_runner(server):
     assert streamed.strip() == LONG.strip()
     assert text_of(last) == "It is clear."
     assert "clear in 北京" in json.dumps(server.asked[-1].body, ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    "thread", [{"type": "create"}, {"type": "continue", "previous_message_id": "msg_1"}, {}, "x"]
+)
+@pytest.mark.parametrize("counting", [False, True], ids=["messages", "count_tokens"])
+async def test_a_thread_is_refused_in_the_words_that_make_a_client_send_its_history(
+    server, client, thread, counting
+):
+    server.plays("never asked")
+    fields = {**given(), "extra_body": {"thread": thread}}
+    if counting:
+        fields.pop("max_tokens", None)
+    with pytest.raises(anthropic.BadRequestError) as refused:
+        await (client.messages.count_tokens if counting else client.messages.create)(**fields)
+    error = refused.value.body["error"]
+    assert error["type"] == "invalid_request_error"
+    assert error["details"]["error_code"] == "thread_unsupported_request"
+    assert not server.asked
