@@ -21,6 +21,7 @@ def repeat_of(scanned: Scanned, now: datetime, calendar: WorkCalendar, default: 
         raise Ask("重复提醒还不能写从哪天开始、到哪天为止或一共几次：请问用户是否一直重复。")
     if scanned.has("after", "span", "ago", "day", "day_period", "next_workday", "lunar"):
         raise Ask("又要重复又说了一个日子，看不懂。请问用户哪些天、几点。")
+    _one_set_of_days(scanned)
     heads = scanned.all("daily", "workdays", "every", "nth", "nth_workday", "monthly", "yearly")
     weekdays = scanned.all("weekday", "week")
     kind, about = _days(scanned, heads, weekdays, now)
@@ -36,6 +37,16 @@ def repeat_of(scanned: Scanned, now: datetime, calendar: WorkCalendar, default: 
     times = tuple(sorted({_time(period, clock, default) for period, clock in clocks}))
     repeat = Repeat(kind, times or (default,), now.replace(microsecond=0), **about)
     return _anchored(repeat, now, calendar)
+
+
+def _one_set_of_days(scanned: Scanned) -> None:
+    """每周一 9 点，每周三 10 点 are two reminders; as one it would be four times a week."""
+    days = ("weekday", "date", "festival", "nth", "nth_workday")
+    kinds = [token.kind for token in scanned.tokens if token.kind in (*days, "clock")]
+    if "clock" in kinds:
+        first = kinds.index("clock")
+        if any(k in days for k in kinds[:first]) and any(k in days for k in kinds[first:]):
+            raise Ask("这是几个不同的重复时间，请一个一个地设。")
 
 
 def _anchored(repeat: Repeat, now: datetime, calendar: WorkCalendar) -> Repeat:
@@ -108,7 +119,7 @@ def _every(head: Token) -> tuple[Kind, dict[str, Any]]:
     unit, count, apart = head.value
     if unit == "seconds":
         return "seconds", {"every": int(count)}
-    if unit != "days" or count < 1:
+    if unit != "days" or count < 1 or "月" in head.text:
         raise Ask(f"还不会「{head.text}」这样的重复，可以按天、周、月的某一天。请问用户。")
     if apart:  # 每隔两天: every second day to some, every third to others
         raise Ask(f"「{head.text}」是每 {count:g} 天一次，还是中间空 {count:g} 天？请问用户。")

@@ -73,6 +73,7 @@ def _rules() -> tuple[Rule, ...]:
     return (
         by(_LUNAR, days.lunar_of),
         just(either_of(table["vague"]), "vague"),
+        just(r"别(?!忘|的|墅|人)|不(?:要(?!忘)|用|是|含|包括)|取消|除(?!夕)", "vague"),
         just(
             r"[今明后][明后]{1,2}[两三]?天|[这那近前后头]\s?(?:[一两二三四五六七八九十几]|\d)+天",
             "vague",
