@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from chathands.conversation import ToolCall, ToolChoice, ToolSpec, canonical_json
 from chathands.emulation.corrections import rule_for
@@ -14,18 +15,29 @@ _MADE_UP = (Reason.UNKNOWN_TOOL, Reason.FAR_FETCHED)
 
 
 class Asking:
-    """The corrections of one turn. `meant` is the tool that the question plainly speaks of."""
+    """The corrections of one turn. `meant` finds the tool that the question plainly speaks of."""
 
-    def __init__(self, state: State, choice: ToolChoice, meant: ToolSpec | None, most: int) -> None:
+    def __init__(
+        self,
+        state: State,
+        choice: ToolChoice,
+        meant: Callable[[], ToolSpec | None],
+        most: int,
+    ) -> None:
         self._state = state
         self._auto = choice.kind == "auto"
         self._most = most
-        self.meant = meant if self._auto else None
+        self._find_meant = meant
         self.corrections = 0
         """Asked so far; requests for the rest of an enumeration are none."""
         self._asked: Counter[Reason] = Counter()
         self._raw = ""
         self._calls: tuple[str, ...] = ()
+
+    @cached_property
+    def meant(self) -> ToolSpec | None:
+        """Under a free choice; looked for only when something has to be corrected."""
+        return self._find_meant() if self._auto else None
 
     def times(self, reason: Reason) -> int:
         """How often this reason was asked about."""

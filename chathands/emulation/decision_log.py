@@ -219,6 +219,18 @@ def decision(
     }
 
 
+def judged(
+    outcome: Outcome,
+    parsed: ParsedReply,
+    asked_with: tuple[Conversation, Sequence[ToolSpec], ToolChoice, Sequence[ChatMessage]],
+    said: tuple[str, Sequence[ToolSpec], Conversation],
+    **figures: int,
+) -> Decision:
+    """`decision` from what `asked` and `stance_row` are made of. They take longer than reading the
+    reply does, so that a turn whose log nobody reads leaves them out."""
+    return decision(outcome, parsed, asked(*asked_with), stance=stance_row(*said), **figures)
+
+
 def stance_row(text: str, specs: Sequence[ToolSpec], conversation: Conversation) -> StanceRow:
     """The stance of a reply's text, and the sentence that shows it."""
     stance = stance_in(text, specs, conversation)

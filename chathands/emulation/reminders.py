@@ -18,13 +18,16 @@ _BEFORE = 2
 """Questions of the user that a talk is judged by, this one included."""
 
 
-def reminder_for(conversation: Conversation, specs: Sequence[ToolSpec]) -> Notice | None:
-    """The remark to put behind the user's message; None, mostly."""
+def reminder_for(
+    conversation: Conversation, specs: Sequence[ToolSpec], *, beside: bool = True
+) -> Notice | None:
+    """The remark to put behind the user's message; None, mostly. With `beside` one that no tool
+    has to do with is worth a remark too."""
     if not specs or not conversation or not _is_question(conversation[-1]):
         return None
     if _answers_us(conversation, specs):
         return Notice.ANSWERED
-    return Notice.UNRELATED if _is_beside_the_tools(conversation, specs) else None
+    return Notice.UNRELATED if beside and _is_beside_the_tools(conversation, specs) else None
 
 
 def _is_beside_the_tools(conversation: Conversation, specs: Sequence[ToolSpec]) -> bool:

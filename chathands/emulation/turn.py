@@ -12,14 +12,14 @@ conversation += turn.transcript
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 from chathands.conversation import (
     Conversation,
     Message,
-    Notice,
     Tag,
     ToolCall,
     ToolChoice,
@@ -30,7 +30,7 @@ from chathands.emulation.claims import has_results
 from chathands.emulation.contract import FIND_TOOLS
 from chathands.emulation.corrections import correction
 from chathands.emulation.coverage import completeness_of
-from chathands.emulation.decision_log import Decision, asked, decision, stance_row
+from chathands.emulation.decision_log import Decision, judged
 from chathands.emulation.doubt import Doubt
 from chathands.emulation.forms import Entries, Setting, form_of
 from chathands.emulation.gate import Gate
@@ -150,14 +150,13 @@ class Turn:
         self._mode: Mode = self._form.writer.mode
         self._doubt = Doubt(self._specs, self._choice, reviews)
         self._transcript: list[Message] = []
-        self.log: list[Decision] = []
-        """One JSON-safe event per decision, for traces."""
+        self._log: list[Decision] = []
+        self._unlogged: list[Callable[[], Decision]] = []
         self._messages: tuple[ChatMessage, ...] = ()
         self._say_choice(withdraw)
         self._state = state_of(self._so_far)
         self._completeness = completeness_of(self._given, self._specs, self._choice, reviews)
-        meant = spoken_of(question_of(self._given), self._specs)
-        self._asking = Asking(self._state, self._choice, meant, max_corrections)
+        self._asking = Asking(self._state, self._choice, self._spoken_of, max_corrections)
         self._ended = False
         self._tail: list[Event] = []
         self._gate = Gate(
@@ -193,6 +192,13 @@ class Turn:
         return self._streams
 
     @property
+    def log(self) -> list[Decision]:
+        """One JSON-safe event per decision, for traces; worked out when it is read."""
+        self._log += [made() for made in self._unlogged]
+        self._unlogged.clear()
+        return self._log
+
+    @property
     def state(self) -> State:
         """Where the conversation stood when this turn began."""
         return self._state
@@ -220,7 +226,7 @@ class Turn:
         if self._reading.retracted and not self._gate.reply_opened:
             self._gate.hold_instead(parsed.text)
         parsed = read = self._cleaned(parsed)
-        asked_with = asked(self._so_far, self._offer.shown, self._choice, self._messages)
+        asked_with = self._so_far, self._offer.shown, self._choice, self._messages
         lookups = self._offer.lookups_in(read.calls) if self._choice.kind in _FREE else ()
         if lookups:
             parsed = replace(read, calls=tuple(call for call in read.calls if call not in lookups))
@@ -240,12 +246,13 @@ class Turn:
                 outcome = self._gate.committed(outcome, parsed)
             if isinstance(outcome, Retry):
                 outcome = self._retry_or_end(outcome, parsed, may_retry=may_retry)
-        self.log.append(
-            decision(
+        self._unlogged.append(
+            partial(
+                judged,
                 outcome,
                 read,
                 asked_with,
-                stance=stance_row(parsed.text, self._specs, self._given),
+                (parsed.text, self._specs, self._given),
                 characters=len(self._reading.raw),
                 held=self._gate.most_held,
                 correction=self._asking.corrections,
@@ -268,9 +275,9 @@ class Turn:
     def _say_choice(self, withdraw: str | None) -> None:
         kind = withdraw or self._choice.kind
         if kind == "auto":
-            kind = reminder_for(self._given, self._specs)
-            if kind is Notice.UNRELATED and Reason.FAR_FETCHED not in self._reviews:
-                kind = None  # the same judgement, before the call instead of after it
+            # Being beside the tools is the same judgement, before the call instead of after it.
+            beside = Reason.FAR_FETCHED in self._reviews
+            kind = reminder_for(self._given, self._specs, beside=beside)
         if kind is None or not (self._specs or has_tool_history(self._given)):
             return
         if self._given and is_notice(self._given[-1], kind):
@@ -311,6 +318,9 @@ class Turn:
         return replace(parsed, text=text, calls=calls)
 
     # --- judging
+
+    def _spoken_of(self) -> ToolSpec | None:
+        return spoken_of(question_of(self._given), self._specs)
 
     def _may_pass(self, call: ToolCall) -> bool:
         if not self._doubt.may_pass(call) or self._offer.lookups_in([call]):
