@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from importlib import import_module
 from importlib.util import find_spec
@@ -45,7 +46,18 @@ def register(app: typer.Typer) -> None:
                 f"refusing to listen on {host} without tokens",
                 sentence=f"要监听 {host}，先设置 CHATHANDS__API__TOKENS；没有 token 只能监听本机。",
             )
-        asyncio.run(_serve(settings, host, port))
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_serve(settings, host, port))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's where it exists, as uvicorn chooses by itself and the bot has it: a stream is mostly
+    small reads and writes, of which it does more with the same CPU."""
+    try:
+        from uvloop import new_event_loop
+    except ImportError:  # Windows
+        return None
+    return new_event_loop
 
 
 def model_settings(url: str | None, name: str | None) -> Settings:
