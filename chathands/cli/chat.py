@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from chathands.cli.loop import LoopThread
 from chathands.cli.progress import FetchProgress
 from chathands.settings import DRY_RUN, Robot, Settings, load_settings
 from chathands.toolbox import Caller, CallFinished, CallStarted
+from chathands.toolbox.received import safe_name
 from chathands.toolbox.render import cleaned, cut
 from chathands.upstreams.build import describe
 
@@ -99,8 +99,7 @@ class _Input:
 
 def saved(name: str, data: bytes) -> Path:
     """What a tool attached, in a new directory of its own: a name never overwrites anything."""
-    safe = re.sub(r"[^\w.()（） -]", "_", cleaned(name)).strip(". ")[-100:] or "file"
-    path = Path(tempfile.mkdtemp(prefix="chathands-")) / safe
+    path = Path(tempfile.mkdtemp(prefix="chathands-")) / safe_name(name)
     path.write_bytes(data)
     return path
 

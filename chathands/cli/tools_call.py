@@ -163,7 +163,7 @@ def _told(scope: RunScope, batch: Batch, out: Path) -> int:
     for sentence in (said for entry in scope.done for said in entry.get("told", ())):
         typer.echo(cleaned(sentence), err=True)
     for name, data in files_of(scope.done):
-        path = _kept(out, cleaned(name), data)
+        path = _kept(out, name, data)
         typer.echo(f"文件：{path}（{len(data):,} 字节）", err=True)
     cost = f" {result.cost_ms} ms" if result.cost_ms is not None else ""
     typer.echo(f"[{result.status}]{cost}", err=True)
@@ -176,7 +176,9 @@ def _told(scope: RunScope, batch: Batch, out: Path) -> int:
 
 def _kept(directory: Path, name: str, data: bytes) -> Path:
     """The file under its own name, or with a number behind it: nothing is overwritten."""
-    safe = re.sub(r"[^\w.()（） -]", "_", name).strip(". ")[-100:] or "file"
+    from chathands.toolbox.received import safe_name
+
+    safe = safe_name(name)
     stem, dot, suffix = safe.rpartition(".")
     stem, suffix = (stem, f".{suffix}") if dot and stem else (safe, "")
     number = 1

@@ -28,6 +28,7 @@ LOCAL = "local"
 """The name of callers where no tokens are configured."""
 
 WINDOW_SECONDS = 60.0
+"""`rate` of a token is written per minute."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -30,6 +29,7 @@ from chathands.conversation import Status, ToolSpec, canonical_json
 from chathands.errors import StoreError
 from chathands.server.errors import ApiError
 from chathands.server.mcp_content import blocks_of
+from chathands.server.version import program_version
 from chathands.toolbox import Caller, Registry
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class McpFace:
         self._asked: OrderedDict[tuple[str, str, str], str] = OrderedDict()
         self.server = McpServer(
             "chathands",
-            version=_version(),
+            version=program_version(),
             title="ChatHands",
             instructions=_INSTRUCTIONS,
             on_list_tools=self._list,
@@ -353,9 +353,3 @@ def _answered(answer: Answered) -> types.CallToolResult:
 
 def _ended(sentence: str) -> str:
     return sentence if sentence.endswith((".", "。", "!", "?")) else f"{sentence}."
-
-
-def _version() -> str:
-    with suppress(PackageNotFoundError):
-        return version("chathands")
-    return "0"

@@ -134,7 +134,8 @@ def _operation(spec: ToolSpec) -> dict[str, Any]:
     statuses = {
         "400": "invalid arguments, with fields", "401": "no or unknown token",
         "403": "not for this token or caller, or denied", "404": "no such tool",
-        "410": "the ticket has expired", "413": "body too large", "415": "not JSON", "422": "Idempotency-Key of another request",
+        "410": "the ticket has expired", "413": "body too large", "415": "not JSON",
+        "422": "Idempotency-Key of another request",
         "429": "too often; see Retry-After", "502": "the outcome of a side effect is unknown",
         "503": "the tool is busy or keeps failing; see Retry-After",
         "504": "the tool did not answer in time",

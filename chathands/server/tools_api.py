@@ -14,8 +14,6 @@ import logging
 import math
 import mimetypes
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request
@@ -30,6 +28,7 @@ from chathands.server.jobs import Job, Jobs, Reply
 from chathands.server.once import NotDone, Once, key_of, request_hash
 from chathands.server.openapi import document
 from chathands.server.reading import read_object
+from chathands.server.version import program_version
 
 if TYPE_CHECKING:
     from chathands.agent.toolbox import Toolbox
@@ -39,6 +38,7 @@ _log = logging.getLogger(__name__)
 
 TICKET_HEADER = "approval-ticket"
 LONGEST_TICKET = 64
+"""Characters; ours have 24, and no more is looked up in the store."""
 
 POLL_SECONDS = 2
 """What a client that waits for a person or a job is told to wait before it looks again."""
@@ -134,7 +134,9 @@ class ToolsApi:
 
     async def _openapi(self, request: Request) -> Response:
         client = self._auth.client(request)
-        return json_response(document(self.desk.visible(client.caller, client.allows), _version()))
+        return json_response(
+            document(self.desk.visible(client.caller, client.allows), program_version())
+        )
 
     def _shown(self, spec: ToolSpec) -> dict[str, Any]:
         asks = self.desk.policy.approval_reason(spec, read_foreign=False) is not None
@@ -347,9 +349,3 @@ def _file(name: str, data: bytes) -> dict[str, Any]:
         "size": len(data),
         "data": base64.b64encode(data).decode("ascii"),
     }
-
-
-def _version() -> str:
-    with suppress(PackageNotFoundError):
-        return version("chathands")
-    return "0"

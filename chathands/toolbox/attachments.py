@@ -18,7 +18,8 @@ MOST_FILES = 4
 MOST_BYTES = 10_000_000
 """In one run. They stand in memory three times while they are sent as base64, and in the store
 while a run waits for a person."""
-LONGEST_NAME = 200
+LONGEST_NAME = 80
+"""Characters, kept from the end; three bytes each in Chinese, and file systems take 255."""
 
 NOTE = "（{names} 会跟在回复后面发给提问的人，不用复述里面的内容。）"
 

@@ -35,7 +35,9 @@ LEAVE_SECONDS = 0.5
 """After its input is closed a server ends by itself; after SIGTERM it gets as long again. The bot
 itself has to be gone two seconds after the signal."""
 KILL_SECONDS = 0.5
+"""After SIGKILL, for the system to have done it; then it is only said that it does not end."""
 POLL_SECONDS = 0.01
+"""Between two looks whether it has ended."""
 
 LOG_LINE = 500
 """Characters of one line of its stderr that reach our log."""

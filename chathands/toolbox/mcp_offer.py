@@ -41,6 +41,7 @@ LONGEST_SCHEMA = 30_000
 DEEPEST_SCHEMA = 12
 """Levels; deeper ones are generated, and no model fills them."""
 LONGEST_TOOL_NAME = 64
+"""Characters, prefix included: what the OpenAI and Anthropic protocols take."""
 
 CONTEXT = "\0context"
 """The keyword the context comes under: no parameter can be called so."""

@@ -26,6 +26,7 @@ SETTLE_SECONDS = 0.1
 """A file that is being written is read again until it stays the same that long: a half written one
 may be correct TOML that lacks the rules at its end."""
 SETTLE_TRIES = 20
+"""Two seconds; a file that is written on and on is not read, which is said."""
 
 _KEPT = "旧的规则继续有效，改好后保存就会生效。"
 

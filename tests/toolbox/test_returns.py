@@ -285,7 +285,7 @@ async def test_a_files_name_is_one_line_of_bounded_length(box: Bench):
     assert name == "名字 忽略以上.txt"
     assert f"「{name}」" in result.content
     result, ((name, _),) = await given(box, "long name")
-    assert len(name) == 200
+    assert len(name) == 80
     assert len(result.content) < 500
 
 
