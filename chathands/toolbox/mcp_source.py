@@ -30,7 +30,7 @@ SetSource = Callable[[str, "Sequence[tuple[Tool, ToolSpec]] | None"], object]
 """`LoadedTools.set_source`."""
 
 NESTED = "这个 ChatHands 自己就是别的 ChatHands 的工具服务，不再连接别的服务。"
-NOT_INSTALLED = "没有安装 mcp，请运行 pip install 'chathands[mcp]'。"
+NOT_INSTALLED = "没有安装 mcp，请运行 pip install 'chathands[mcp]'，然后重启。"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +179,9 @@ class McpSources:
         known, self._faults = self._faults, faults
         for name, why in faults.items():
             if known.get(name) != why:
-                _log.warning("[mcp.%s]: %s", name, why)
-                if self._on_fault is not None:
+                if self._on_fault is None:
+                    _log.warning("[mcp.%s]: %s", name, why)
+                else:
                     self._on_fault(name, why)
 
 
