@@ -138,8 +138,7 @@ class Gate:
         if self._mute or self._hold_text or self._stuck:
             return []
         if not self._opened and (held := str(self._held)).strip():
-            refuses = self._suspect or self._stance(held) == "refusal"
-            self._opened = sure or not refuses
+            self._opened = sure or not (self._suspect or self._stance(held) == "refusal")
         return self._release(whole=self._opened)
 
     def rest(self, calls: tuple[ToolCall, ...] | None) -> list[Event]:
