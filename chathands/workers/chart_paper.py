@@ -134,7 +134,7 @@ class Paper:
     def png(self) -> bytes:
         out = BytesIO()
         small = self._image.resize((self.width, self.height), Image.Resampling.LANCZOS)
-        small.quantize(128).save(out, "PNG", optimize=True)
+        small.quantize(128).save(out, "PNG", compress_level=6)
         return out.getvalue()
 
 

@@ -73,6 +73,8 @@ def read_table(payload: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
     notes, readings (a phrase for each name or value that was taken in other words).
     """
     offset = int(payload.get("offset") or 0)
+    if payload.get("sort_by") and offset > FURTHEST:
+        raise Rejected(f"排序后最多看到第 {FURTHEST} 行，请用 where 缩小范围。")
     selection = select(payload, file, offset, int(payload["limit"]))
     table, asked, kept = selection.table, selection.asked, selection.kept
     names, exists = table.columns, selection.existing()
@@ -122,8 +124,6 @@ def select(payload: dict[str, Any], file: BinaryIO, offset: int, most: int) -> S
     # Conditions and an order are about records: a summary often has the same columns.
     largest = bool(payload.get("where") or payload.get("sort_by"))
     table, asked = fitting_table(payload, file, fit, largest=largest)
-    if asked.orders and offset + most > FURTHEST:
-        raise Rejected(f"排序后最多看到第 {FURTHEST} 行，请用 where 缩小范围。")
     selection = _walked(table, asked, offset, most)
     if selection.sieve is not None and (meant := selection.sieve.meant()):
         notes = list(table.notes)

@@ -146,3 +146,19 @@ def ods(rows: Sequence[Sequence[str | float]]) -> bytes:
         archive.writestr("content.xml", content)
         archive.writestr("META-INF/manifest.xml", manifest)
     return buffer.getvalue()
+
+
+def locked_ods() -> bytes:
+    """As LibreOffice saves one with a password: its parts are noise, the list of them says why."""
+    buffer = BytesIO()
+    manifest = (
+        '<?xml version="1.0"?><manifest:manifest '
+        'xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0">'
+        '<manifest:file-entry manifest:full-path="content.xml" manifest:media-type="text/xml">'
+        "<manifest:encryption-data/></manifest:file-entry></manifest:manifest>"
+    )
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        archive.writestr("content.xml", bytes(range(256)))
+        archive.writestr("META-INF/manifest.xml", manifest)
+    return buffer.getvalue()
