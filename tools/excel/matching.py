@@ -52,6 +52,12 @@ def says(said: str, name: str, *, vague: bool = False) -> bool:
     return _says(said, name)
 
 
+def holds(name: str, said: str) -> bool:
+    """Whether a path has these very words, which then mean nothing else: `上个月对账.xlsx`."""
+    words = _SUFFIX.sub("", _plain(said))
+    return bool(_core(words)) and words in _plain(name)
+
+
 def numbers_in(path: str) -> set[int]:
     """`sales/202409.xlsx` → 2024 and 9; months may be spelled."""
     return _numbers(_plain(path))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from chathands.toolbox.files import FileEntry
 
-from .matching import matches, numbers_in, says
+from .matching import holds, matches, numbers_in, says
 
 _LATEST = re.compile(r"最新|最近|最后|刚刚?才?|刚(?=发|传|上传)")
 _VERBS = re.compile(r"(?:上传|发来|发过来|发送|发|传|更新|修改|改)(?:了|过)?(?=的|$)")
@@ -99,8 +99,8 @@ def meant_by(
 
     `entries`: the latest first; the order stays.
     """
-    if found := matches(said, [entry.name for entry in entries]):
-        return [entry for entry in entries if entry.name in set(found)], False
+    if named := [entry for entry in entries if holds(entry.name, said)]:
+        return named, False
     text = unicodedata.normalize("NFKC", said).casefold()
     rest, spans = text, []
     for form, make, back in _PHRASES:
@@ -110,7 +110,8 @@ def meant_by(
     rest, latest = _LATEST.subn(" ", rest)
     rest = _VERBS.sub(" ", rest)
     if not (spans or latest):
-        return [], False
+        found = set(matches(said, [entry.name for entry in entries]))
+        return [entry for entry in entries if entry.name in found], False
     about = [entry for entry in entries if says(rest, entry.name, vague=True)]
     if not spans:
         return about[:1], True
