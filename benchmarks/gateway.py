@@ -7,7 +7,7 @@ One worker each: `chathands serve`, a FastAPI pass-through of 25 lines over the 
 (gateway_passthrough.py), and LiteLLM's proxy where `--litellm` gives its executable; all before
 one stand-in model in its own process (gateway_upstream.py), all over loopback. A request carries
 about 1.5 kB of tools and another question each time; the reply is a sentence and a call. The client
-speaks HTTP/1.1 over raw sockets. Prints a table of medians. The memory needs Linux.
+speaks HTTP/1.1 over raw sockets. Prints a table of medians. Needs Linux.
 """
 
 from __future__ import annotations
@@ -16,32 +16,23 @@ import argparse
 import asyncio
 import json
 import os
-import socket
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from itertools import count
 from pathlib import Path
 from statistics import median
 
 ROOT = Path(__file__).parents[1]
-HERE = Path(__file__).parent
 sys.path[:0] = [str(ROOT)]
 
-from benchmarks.gateway_upstream import (  # noqa: E402
-    FIRST_WORD,
-    SLOW_PAUSE,
-    SLOW_PIECES,
-    run_quickly,
-)
+from benchmarks.gateway_stand import KEY, MODEL, SLOW, Connection, Server, Stand  # noqa: E402
+from benchmarks.gateway_upstream import SLOW_PAUSE, SLOW_PIECES, run_quickly  # noqa: E402
 from chathands.open_files import raise_open_files  # noqa: E402
 
 CLIENTS = 32
-START_SECONDS = 120
-"""LiteLLM imports for half a minute on a busy machine."""
 FIRST_AT_MOST = 1.6
 RATE_AT_LEAST = 0.4
 RATE_OVER_LITELLM = 6.0
@@ -49,8 +40,6 @@ MEMORY_AT_MOST = 5.0
 """MB between the first 2,000 requests and the last."""
 MEMORY_FROM = 2000
 STREAMS_AT_MOST = 1.5
-MODEL, SLOW = "plain", "slow"
-KEY = "sk-benchmark"
 
 _numbers = count()
 
@@ -116,145 +105,6 @@ def request_bytes(*, stream: bool, model: str = MODEL) -> bytes:
     )
 
 
-@dataclass(slots=True)
-class Took:
-    """Seconds from the first byte sent."""
-
-    first: float
-    whole: float
-
-
-class Connection:
-    """One kept-alive connection."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-
-    @classmethod
-    async def to(cls, port: int) -> Connection:
-        return cls(*await asyncio.open_connection("127.0.0.1", port, limit=1 << 20))
-
-    def close(self) -> None:
-        self._writer.close()
-
-    async def ask(self, request: bytes, *, holds: str = FIRST_WORD) -> Took:
-        """Raises SystemExit: the reply does not have what it must."""
-        began = time.perf_counter()
-        self._writer.write(request)
-        head = (await self._reader.readuntil(b"\r\n\r\n")).lower()
-        first, body = 0.0, b""
-        async for part in self._parts(head):
-            body += part
-            if not first and FIRST_WORD.encode() in body:
-                first = time.perf_counter() - began
-        whole = time.perf_counter() - began
-        if not head.startswith(b"http/1.1 200") or not first or holds.encode() not in body:
-            raise SystemExit(f"a gateway answered {head[:40]!r} {body[:300]!r}")
-        return Took(first, whole)
-
-    async def _parts(self, head: bytes) -> AsyncIterator[bytes]:
-        for row in head.split(b"\r\n"):
-            if row.startswith(b"content-length:"):
-                yield await self._reader.readexactly(int(row[15:]))
-                return
-        while size := int(await self._reader.readuntil(b"\r\n"), 16):
-            yield (await self._reader.readexactly(size + 2))[:-2]
-        await self._reader.readexactly(2)
-
-
-@dataclass(slots=True)
-class Server:
-    """A process that listens."""
-
-    port: int
-    process: asyncio.subprocess.Process
-
-    def resident(self) -> float:
-        """MB."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text("ascii")
-        row = next(row for row in status.splitlines() if row.startswith("VmRSS:"))
-        return int(row.split()[1]) / 1024
-
-
-@asynccontextmanager
-async def served(
-    command: list[str], port: int, directory: Path, **env: str
-) -> AsyncIterator[Server]:
-    process = await asyncio.create_subprocess_exec(
-        *command, cwd=directory, env={**os.environ, **env}, stdout=asyncio.subprocess.DEVNULL
-    )
-    try:
-        async with asyncio.timeout(START_SECONDS):
-            while True:
-                if process.returncode is not None:
-                    raise SystemExit(f"{command[0]} ended with {process.returncode}")
-                try:
-                    (await Connection.to(port)).close()
-                except OSError:
-                    await asyncio.sleep(0.1)
-                else:
-                    break
-        yield Server(port, process)
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.wait()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
-
-
-class Stand:
-    """The model, and what stands before it, each in its process."""
-
-    def __init__(self, stack: AsyncExitStack, directory: Path) -> None:
-        self._stack = stack
-        self._directory = directory
-        self.url = ""
-
-    async def _begin(self, command: list[str], port: int, **env: str) -> Server:
-        place = served(command, port, self._directory, **env)
-        return await self._stack.enter_async_context(place)
-
-    async def upstream(self) -> Server:
-        port = free_port()
-        self.url = f"http://127.0.0.1:{port}/v1"
-        return await self._begin(
-            [sys.executable, str(HERE / "gateway_upstream.py"), str(port)], port
-        )
-
-    async def ours(self) -> Server:
-        port = free_port()
-        (self._directory / "tools").mkdir(exist_ok=True)
-        entries = "".join(f'[models.{name}]\nbase_url = "{self.url}"\n' for name in (MODEL, SLOW))
-        (self._directory / "chathands.toml").write_text(entries, "utf-8")
-        code = "from chathands.cli import main; main()"
-        command = [sys.executable, "-c", code, "serve", "--port", str(port)]
-        return await self._begin(command, port, PYTHONPATH=str(ROOT))
-
-    async def passthrough(self) -> Server:
-        port = free_port()
-        command = [sys.executable, "-m", "uvicorn", "gateway_passthrough:app", "--no-access-log"]
-        command += ["--port", str(port), "--log-level", "warning", "--app-dir", str(HERE)]
-        return await self._begin(command, port, UPSTREAM=self.url)
-
-    async def litellm(self, executable: str) -> Server:
-        port = free_port()
-        params = {"model": f"openai/{MODEL}", "api_base": self.url, "api_key": "none"}
-        config = self._directory / "litellm.json"  # JSON is YAML
-        models = [{"model_name": MODEL, "litellm_params": params}]
-        config.write_text(json.dumps({"model_list": models}), "utf-8")
-        command = [executable, "--config", str(config), "--port", str(port), "--num_workers", "1"]
-        return await self._begin(
-            [*command, "--host", "127.0.0.1"], port,
-            LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY="true",
-            LITELLM_LOG="ERROR",
-        )  # fmt: skip
-
-
 async def one_client(port: int, requests: int) -> float:
     """Median seconds to the first token of a stream."""
     way = await Connection.to(port)
@@ -318,20 +168,28 @@ async def first_token(table: Table, ways: dict[str, int], wanted: argparse.Names
     table.row("… ours : pass-through", f"{ratio:.2f}", f"≤ {FIRST_AT_MOST}", ok)
 
 
-async def rates(table: Table, ways: dict[str, int], wanted: argparse.Namespace) -> None:
+async def rates(table: Table, servers: dict[str, Server], wanted: argparse.Namespace) -> None:
     for stream in (False, True):
         kind = "streamed" if stream else "whole"
-        taken: dict[str, list[float]] = {name: [] for name in ways}
+        taken: dict[str, list[float]] = {name: [] for name in servers}
+        cpu: dict[str, list[float]] = {name: [] for name in servers}
         for _ in range(wanted.rounds):
-            for name, port in ways.items():
+            for name, server in servers.items():
                 requests = wanted.requests if name != "LiteLLM" else wanted.requests // 5
-                taken[name].append(await per_second(port, requests, stream=stream))
+                before = server.cpu()
+                taken[name].append(await per_second(server.port, requests, stream=stream))
+                cpu[name].append((server.cpu() - before) / requests)
         rate = {name: median(rates) for name, rates in taken.items()}
         for name, value in rate.items():
-            table.row(f"{kind}, {CLIENTS} clients: {name}", f"{value:.0f} req/s")
+            ms = 1000 * median(cpu[name])
+            table.row(
+                f"{kind}, {CLIENTS} clients: {name}", f"{value:.0f} req/s, {ms:.2f} ms CPU each"
+            )
         ratio = rate["ours"] / rate["pass-through"]
+        by_cpu = median(cpu["pass-through"]) / median(cpu["ours"])
         ok = ratio >= RATE_AT_LEAST
-        table.row("… ours : pass-through", f"{ratio:.2f}", f"≥ {RATE_AT_LEAST}", ok)
+        value = f"{ratio:.2f} (by CPU {by_cpu:.2f})"
+        table.row("… ours : pass-through", value, f"≥ {RATE_AT_LEAST}", ok)
         if "LiteLLM" in rate:
             ratio = rate["ours"] / rate["LiteLLM"]
             ok = ratio >= RATE_OVER_LITELLM
@@ -354,14 +212,15 @@ async def memory(table: Table, ours: Server, wanted: argparse.Namespace) -> None
 
 
 async def streams(table: Table, ways: dict[str, int], wanted: argparse.Namespace) -> None:
-    own = SLOW_PAUSE * SLOW_PIECES
+    own, length = 0.0, SLOW_PAUSE * SLOW_PIECES
     for name, port in ways.items():
         if name == "LiteLLM":
             continue
         middle, longest = await at_once(port, wanted.streams)
+        own = own or longest  # the upstream is asked first
         value = f"median {middle:.2f} s, last {longest:.2f} s ({longest / own:.2f} ×)"
         target = {"target": f"≤ {STREAMS_AT_MOST} ×", "ok": longest <= STREAMS_AT_MOST * own}
-        what = f"{wanted.streams} streams of {own:.1f} s at once: {name}"
+        what = f"{wanted.streams} streams of {length:.1f} s at once: {name}"
         table.row(what, value, **(target if name == "ours" else {}))
 
 
@@ -383,29 +242,27 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         async with AsyncExitStack() as stack:
             stand = Stand(stack, Path(directory))
-            ways = {"upstream": (await stand.upstream()).port}
-            ours = await stand.ours()
+            upstream = await stand.upstream()
+            servers = {"ours": await stand.ours()}
             table = Table()
             if "memory" in only:
-                await memory(table, ours, wanted)
-            ways["ours"] = ours.port
-            ways["pass-through"] = (await stand.passthrough()).port
+                await memory(table, servers["ours"], wanted)
+            servers["pass-through"] = await stand.passthrough()
             if wanted.litellm:
-                ways["LiteLLM"] = (await stand.litellm(wanted.litellm)).port
-            probe = await Connection.to(ours.port)
+                servers["LiteLLM"] = await stand.litellm(wanted.litellm)
+            probe = await Connection.to(servers["ours"].port)
             for stream in (False, True):
                 await probe.ask(request_bytes(stream=stream), holds='"tool_calls"')
             probe.close()
-            for name in ways:
-                await per_second(ways[name], 2 * CLIENTS, stream=True)
+            ways = {"upstream": upstream.port, **{name: s.port for name, s in servers.items()}}
+            for port in ways.values():
+                await per_second(port, 2 * CLIENTS, stream=True)
             if "first" in only:
                 await first_token(table, ways, wanted)
             if "rate" in only:
-                del ways["upstream"]
-                await rates(table, ways, wanted)
-                ways["upstream"] = 0
+                await rates(table, servers, wanted)
             if "streams" in only:
-                await streams(table, {n: p for n, p in ways.items() if p}, wanted)
+                await streams(table, ways, wanted)
     if table.missed and wanted.check:
         raise SystemExit(1)
 
