@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import Any
 
@@ -26,9 +26,19 @@ _lock = Lock()
 def known_tools(specs: Iterable[ToolSpec]) -> tuple[ToolSpec, ...]:
     """These, or equal ones that came before."""
     specs = tuple(specs)
-    key = _key(specs)
-    if key is None:
-        return specs
+    return known_by(_key(specs), lambda: specs)
+
+
+def known_by(key: str | None, read: Callable[[], tuple[ToolSpec, ...]]) -> tuple[ToolSpec, ...]:
+    """What `read` gives, or what it gave for the same key, which holds all of a declaration; None
+    is kept for nobody. Reading and comparing the specs takes several times as long as this."""
+    if key is None or len(key) > KEPT_CHARACTERS:
+        return read()
+    with _lock:
+        if (known := _known.get(key)) is not None:
+            _known.move_to_end(key)
+            return known
+    specs = read()
     with _lock:
         if (known := _known.get(key)) is not None:
             _known.move_to_end(key)
@@ -40,10 +50,9 @@ def known_tools(specs: Iterable[ToolSpec]) -> tuple[ToolSpec, ...]:
 
 
 def _key(specs: tuple[ToolSpec, ...]) -> str | None:
-    """All that a declaration holds, in its order; None where it is too long to be kept."""
+    """All that a declaration holds, in its order; None where that is no JSON."""
     wire: list[Any] = [[spec.name, spec.description, spec.parameters, spec.extra] for spec in specs]
     try:
-        key = json.dumps(wire, ensure_ascii=False)
+        return json.dumps(wire, ensure_ascii=False)
     except TypeError:
         return None
-    return key if len(key) <= KEPT_CHARACTERS else None

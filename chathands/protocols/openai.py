@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from chathands.conversation import Message, ToolChoice, ToolSpec
-from chathands.protocols.known_tools import known_tools
+from chathands.protocols.known_tools import known_by, known_tools
 from chathands.protocols.openai_legacy import without_functions
 from chathands.protocols.openai_messages import from_openai
 
@@ -183,9 +184,17 @@ class ChatRequest(Wire):
         not the same as none."""
         if self.tools is None:
             return None
-        specs = (ToolSpec.from_openai(tool.model_dump()) for tool in self.tools)
-        allowed = self._allowed
-        return known_tools(spec for spec in specs if allowed is None or spec.name in allowed)
+        tools, allowed = self.tools, self._allowed
+
+        def read() -> tuple[ToolSpec, ...]:
+            specs = (ToolSpec.from_openai(tool.model_dump()) for tool in tools)
+            return known_tools(spec for spec in specs if allowed is None or spec.name in allowed)
+
+        try:
+            key = "\n".join([repr(allowed), *(tool.model_dump_json() for tool in tools)])
+        except PydanticSerializationError:  # half a surrogate pair is no JSON
+            return read()
+        return known_by(key, read)
 
     @property
     def choice(self) -> ToolChoice:

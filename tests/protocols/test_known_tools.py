@@ -35,3 +35,24 @@ def test_what_is_kept_is_bounded():
     long = "x" * module.KEPT_CHARACTERS
     assert openai(long)[0] is not openai(long)[0]
     assert openai(long)[0].description == long
+
+
+def test_a_request_that_may_use_fewer_of_the_same_tools_has_fewer():
+    names = ("look", "write")
+    tools = [{"type": "function", "function": {"name": name}} for name in names]
+    body = {"model": "m", "messages": [{"role": "user", "content": "?"}], "tools": tools}
+    allowed = {"mode": "auto", "tools": [{"type": "function", "function": {"name": "look"}}]}
+    choice = {"type": "allowed_tools", "allowed_tools": allowed}
+
+    both, one = ChatRequest.read(body), ChatRequest.read({**body, "tool_choice": choice})
+
+    assert [spec.name for spec in both.specs or ()] == ["look", "write"]
+    assert [spec.name for spec in one.specs or ()] == ["look"]
+    assert ChatRequest.read(body).specs is both.specs
+
+
+def test_half_a_surrogate_pair_in_a_description_is_read_like_any_other():
+    tool = {"type": "function", "function": {"name": "look", "description": "\ud83d"}}
+    body = {"model": "m", "messages": [{"role": "user", "content": "?"}], "tools": [tool]}
+
+    assert [spec.description for spec in ChatRequest.read(body).specs or ()] == ["\ud83d"]
