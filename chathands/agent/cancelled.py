@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
 from chathands.agent import fallback
+from chathands.bounded import Bounded
 
 KEPT = 256
 """They are asked for at once; this many would have to be cancelled in the same moment."""
@@ -14,15 +13,13 @@ class CancelledRuns:
     """By run id, the oldest forgotten first."""
 
     def __init__(self) -> None:
-        self._runs: OrderedDict[str, tuple[str, bool]] = OrderedDict()
+        self._runs: Bounded[str, tuple[str, bool]] = Bounded(KEPT)
 
     def __contains__(self, run_id: str) -> bool:
         return run_id in self._runs
 
     def add(self, run_id: str, reply: str, changed_something: bool) -> None:
         self._runs[run_id] = reply, changed_something
-        while len(self._runs) > KEPT:
-            self._runs.popitem(last=False)
 
     def reply(self, run_id: str) -> str:
         """What the run had caused; of one that is not known: nothing."""

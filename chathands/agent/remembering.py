@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from chathands.agent import memory, summary
 from chathands.agent.budget import message_tokens
 from chathands.agent.prompts import summary_round
 from chathands.agent.scale import TokenScale
+from chathands.bounded import Bounded
 from chathands.conversation import Message
 from chathands.emulation.outcome import Language, Text
 from chathands.errors import StoreError, UpstreamError
@@ -64,7 +64,7 @@ class Memory:
         at by one task, so that a thousand of them are a thousand names and not tasks."""
         self._shortening: asyncio.Task[None] | None = None
         self._asking: asyncio.Task[str | None] | None = None
-        self._forgotten: OrderedDict[str, float] = OrderedDict()
+        self._forgotten: Bounded[str, float] = Bounded(FORGOTTEN_KEPT)
 
     @property
     def characters(self) -> int:
@@ -108,9 +108,6 @@ class Memory:
     async def forget(self, conversation_id: str) -> int:
         """Drop everything of a conversation; gives the number of rounds. Raises StoreError."""
         self._forgotten[conversation_id] = time.time()
-        self._forgotten.move_to_end(conversation_id)
-        if len(self._forgotten) > FORGOTTEN_KEPT:
-            self._forgotten.popitem(last=False)
         return await self._conversations.forget(conversation_id)
 
     def give_way(self) -> None:

@@ -37,7 +37,7 @@ _STATUSES = {
     "": "没有结果",
 }
 _DECISIONS = {"yes": "批准", "no": "拒绝", "expired": "过期没人决定"}
-_ROLES = {"member": "成员", "admin": "管理员", "superuser": "超级管理员"}
+_ROLES = {"member": "成员", "admin": "管理员", "superuser": "超级用户"}
 
 _COLUMNS = {
     "time": "时间",

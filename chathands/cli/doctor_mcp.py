@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from chathands.cli.tools import SIDE_EFFECTS
 from chathands.settings import Settings
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ _STATES = {
     "down": "没连上",
     "off": "没有启用",
 }
-_SIDE_EFFECTS = {"none": "只读", "local": "只改自己的", "outward": "对外", "unknown": "不明"}
 
 
 async def look(settings: Settings, seconds: float) -> bool:
@@ -63,7 +63,7 @@ def _lines(standing: Standing, specs: dict[str, ToolSpec]) -> Iterator[str]:
     for name in standing.tools:
         spec = specs[name]
         first = next(iter(spec.description.splitlines()), "")
-        yield f"    {name}  {_SIDE_EFFECTS[spec.side_effect]}  {first[:80]}"
+        yield f"    {name}  {SIDE_EFFECTS[spec.side_effect]}  {first[:80]}"
     for name, reason in standing.left_out:
         yield f"    没有采用 {name}：{reason}"
     for name, reason in standing.warnings:

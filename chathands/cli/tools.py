@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 MCP_SECONDS = 10.0
 """For external MCP servers to say what they have; one that is started takes two or three."""
 
-_SIDE_EFFECTS = {"none": "只读", "local": "只改自己的", "outward": "对外", "unknown": "不明"}
-_AUDIENCES = {"everyone": "人人", "admin": "管理员", "superuser": "超级管理员"}
+SIDE_EFFECTS = {"none": "只读", "local": "只改自己的", "outward": "对外", "unknown": "不明"}
+_AUDIENCES = {"everyone": "人人", "admin": "管理员", "superuser": "超级用户"}
 
 Role = Literal["member", "admin", "superuser"]
 
@@ -178,7 +178,7 @@ def _lines(row: dict[str, Any]) -> Iterator[str]:
     audience = _AUDIENCES[who] if isinstance(who, str) else f"{len(who)} 个人"
     facts = [
         row["name"],
-        _SIDE_EFFECTS[row["side_effect"]],
+        SIDE_EFFECTS[row["side_effect"]],
         f"{audience}可用" if row["enabled"] else "已停用",
         "要批准" if row["approval"] else "不用批准",
     ]

@@ -9,7 +9,6 @@ import asyncio
 import logging
 import math
 import secrets
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Too
 
 from chathands.agent.desk import Answer, Answered, AsksFirst, Begun, Desk, Refusal
 from chathands.agent.tickets import Fault, NoTicket
+from chathands.bounded import Bounded
 from chathands.conversation import Status, ToolSpec, canonical_json
 from chathands.errors import StoreError
 from chathands.server.errors import ApiError
@@ -102,7 +102,7 @@ class McpFace:
         self._listen = ListenHandler(self._bus)
         self._sessions: dict[int, ServerSession] = {}
         self._running: dict[asyncio.Task[Answer], str] = {}
-        self._asked: OrderedDict[tuple[str, str, str], str] = OrderedDict()
+        self._asked: Bounded[tuple[str, str, str], str] = Bounded(MOST_ASKED)
         self.server = McpServer(
             "chathands",
             version=program_version(),
@@ -209,8 +209,6 @@ class McpFace:
             answer = await self._run(ctx, begun, None)  # asks anew
         if isinstance(answer, AsksFirst):
             self._asked[key] = answer.ticket.id
-            while len(self._asked) > MOST_ASKED:
-                self._asked.popitem(last=False)
         elif not (isinstance(answer, NoTicket) and answer.fault is Fault.WAITING):
             self._asked.pop(key, None)
         return _result(answer)

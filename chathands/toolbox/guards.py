@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from chathands.bounded import Bounded
 from chathands.conversation import SideEffect, Status, ToolResult
 from chathands.toolbox.render import one_line
 
@@ -158,13 +159,10 @@ class Doubts:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._since: dict[str, float] = {}
+        self._since: Bounded[str, float] = Bounded(MAX_DOUBTS)
 
     def add(self, call_hash: str) -> None:
-        self._since.pop(call_hash, None)
         self._since[call_hash] = self._clock()
-        while len(self._since) > MAX_DOUBTS:
-            del self._since[next(iter(self._since))]
 
     def settle(self, call_hash: str) -> None:
         """It has been run again since, and its outcome is known."""

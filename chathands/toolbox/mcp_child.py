@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 import mcp.types as types
@@ -25,6 +25,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
 from chathands.toolbox.mcp_config import WITHIN
+from chathands.toolbox.undisturbed import undisturbed
 
 _log = logging.getLogger(__name__)
 
@@ -97,9 +98,9 @@ class Child:
         )
         # Cancelled in the middle, asyncio would wait until nobody holds the pipes any more, which
         # a child of the child may do for ever.
-        self._process, cancelled = await _undisturbed(starting)
+        self._process, cancelled = await undisturbed(starting)
         if cancelled:
-            await _undisturbed(self._close())
+            await undisturbed(self._close())
             raise asyncio.CancelledError
         incoming, to_us = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         from_us, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
@@ -117,7 +118,7 @@ class Child:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        _, cancelled = await _undisturbed(self._close())
+        _, cancelled = await undisturbed(self._close())
         if cancelled:
             raise asyncio.CancelledError
 
@@ -231,23 +232,6 @@ class Child:
                 os.killpg(process.pid, number)
             elif not self.ended:
                 process.send_signal(number)
-
-
-_T = TypeVar("_T")
-
-
-async def _undisturbed(work: Coroutine[Any, Any, _T]) -> tuple[_T, bool]:
-    """The result of `work`, and whether we were cancelled meanwhile: the child must not be left
-    behind all the same. Whoever gets True raises CancelledError."""
-    task = asyncio.ensure_future(work)
-    cancelled = False
-    with anyio.CancelScope(shield=True):
-        while not task.done():
-            try:
-                await asyncio.wait({task})
-            except asyncio.CancelledError:
-                cancelled = True
-    return task.result(), cancelled
 
 
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from chathands.conversation import Status, ToolResult
 from chathands.toolbox import render
@@ -19,6 +19,7 @@ from chathands.toolbox.files import FileRoots
 from chathands.toolbox.gate import Gate, Pass, Shut
 from chathands.toolbox.guards import Doubts, done_entry
 from chathands.toolbox.lanes import current_stay
+from chathands.toolbox.undisturbed import undisturbed
 
 if TYPE_CHECKING:
     import httpx
@@ -153,7 +154,7 @@ class Performer:
             target=ready.target, decision=granted,
         )  # fmt: skip
         try:
-            intent, cancelled = await _settled(writing)
+            intent, cancelled = await undisturbed(writing)
         except OSError as error:
             logger.error("run %s: audit cannot be written: %s", scope.run_id, error)
             content = "审计日志写不进去，所以没有执行，请管理员检查磁盘。"
@@ -168,7 +169,7 @@ class Performer:
         result = run.result
         try:
             closing = self._audit.outcome(intent, result.status, result.content, run.size)
-            _, cancelled = await _settled(closing)
+            _, cancelled = await undisturbed(closing)
         except OSError as error:
             # The next start will find the intent alone and call it unknown, which errs safely.
             logger.error("run %s: audit cannot be written: %s", scope.run_id, error)
@@ -252,7 +253,7 @@ class Performer:
             self._left_behind.add(task)
             task.add_done_callback(self._forget)
             unwinding = asyncio.wait({task}, timeout=UNWIND_SECONDS)
-            cancelled = (await _settled(unwinding))[1] or cancelled
+            cancelled = (await undisturbed(unwinding))[1] or cancelled
         return stopped, cancelled
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
@@ -273,24 +274,6 @@ class Performer:
             scope.caller, scope.run_id, call.name, call.arguments,
             result.status, result.content, size, decision,
         )  # fmt: skip
-
-
-_T = TypeVar("_T")
-
-
-async def _settled(awaitable: Awaitable[_T]) -> tuple[_T, bool]:
-    """Wait for what must not be left half done; (its result, whether we were cancelled meanwhile).
-
-    Whoever gets True has to raise CancelledError when it has tidied up.
-    """
-    task = asyncio.ensure_future(awaitable)
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError:
-            cancelled = True
-    return task.result(), cancelled
 
 
 def _entry(

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from chathands.bounded import Bounded
 from chathands.settings import GroupSettings
 from chathands.toolbox.context import Caller
-from plugins.group_chat.bounded import Bounded
 from plugins.group_chat.command_words import command_in
 from plugins.group_chat.messages import Attachment, Forwarded, Incoming, Place
 from plugins.group_chat.speech import file_size

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from nonebot.log import logger
 
+from chathands.bounded import Bounded
 from chathands.run_context import current_run
 from chathands.store.outbox import Outbox
 from plugins.group_chat import capture
 from plugins.group_chat.accepted import Accepted, Debt, account_of
 from plugins.group_chat.approvals import Waiting
-from plugins.group_chat.bounded import Bounded
 from plugins.group_chat.commands import Commands
 from plugins.group_chat.decisions import Decisions
 from plugins.group_chat.hearing import Hearing

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from nonebot.log import logger
 
+from chathands.bounded import Bounded
 from chathands.errors import ToolError
 from chathands.toolbox.received import Received, image_name
-from plugins.group_chat.bounded import Bounded
 from plugins.group_chat.capture import Seen
 from plugins.group_chat.messages import Arrival, Attachment, Forwarded, Incoming, Line, Place
 

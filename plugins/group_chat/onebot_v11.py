@@ -17,10 +17,10 @@ from nonebot.adapters import Event as BaseEvent
 from nonebot.adapters.onebot.v11 import Bot, MessageEvent, PrivateMessageEvent
 from nonebot.adapters.onebot.v11.event import Sender
 
+from chathands.bounded import Bounded
 from chathands.errors import ToolFailed
 from chathands.settings import GroupSettings
 from chathands.toolbox.context import CallerRole
-from plugins.group_chat.bounded import Bounded
 from plugins.group_chat.hearing_text import (
     clean_name,
     only_resembles_call,

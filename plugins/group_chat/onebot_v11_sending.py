@@ -26,7 +26,7 @@ from nonebot.adapters.onebot.v11 import (
 from nonebot.adapters.onebot.v11 import adapter as adapter_module
 from nonebot.log import logger
 
-from plugins.group_chat.bounded import Bounded
+from chathands.bounded import Bounded
 from plugins.group_chat.messages import Fate, Outgoing, Place, Sent
 from plugins.group_chat.onebot_v11_calls import BROKEN, FAILURES, LOOKUP_SECONDS, NO_ANSWER
 from plugins.group_chat.onebot_v11_events import as_object

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from nonebot.log import logger
 
+from chathands.bounded import Bounded
 from chathands.errors import StoreError
 from plugins.group_chat.approvals import REQUEST_HEAD, Waiting
 from plugins.group_chat.capture import APPROVE, DENY, Decision
@@ -46,7 +46,7 @@ class ProgramTickets:
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
-        self._messages: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._messages: Bounded[tuple[str, str], str] = Bounded(MESSAGES_KEPT)
         """(bot, message) → the ticket it asked for."""
 
     # -- out
@@ -93,8 +93,6 @@ class ProgramTickets:
             receipt = await self._sender.say(place, text, verbatim=True, patience=0)
             for message_id in receipt.ids:
                 self._messages[place.bot_id, message_id] = row.id
-            while len(self._messages) > MESSAGES_KEPT:
-                self._messages.popitem(last=False)
             if receipt.fate in (Fate.SENT, Fate.UNKNOWN):
                 logger.info(f"approval {row.number} of {row.asker} told to {place.user_id}")
                 return True

@@ -354,7 +354,7 @@ def cached(count):
 def everything_of(generation: Generation, space: str) -> list[weakref.ref[Any]]:
     """The generation, its modules, and the functions and classes in them."""
     found: list[Any] = [generation, *(each.function for each in generation.tools.values())]
-    for name, module in sys.modules.items():
+    for name, module in list(sys.modules.items()):
         if name.startswith(f"{space}."):
             found += [module, *(v for v in vars(module).values() if is_of(v, name))]
     return [weakref.ref(each) for each in found]
@@ -400,7 +400,8 @@ async def test_after_two_hundred_reloads_nothing_of_the_old_ones_is_left(tmp_pat
         await asyncio.sleep(0.01)
     assert alive == 0
     # Imports that other tests left hanging hold theirs.
-    here = [n for n, m in sys.modules.items() if f"{tmp_path}/" in str(getattr(m, "__file__", ""))]
+    files = {n: str(getattr(m, "__file__", "")) for n, m in list(sys.modules.items())}
+    here = [name for name, file in files.items() if f"{tmp_path}/" in file]
     assert {name.split(".")[0] for name in here} == {space}
     known = {name.split(".")[0] for name in logging.root.manager.loggerDict}
     assert known & spaces == {space}

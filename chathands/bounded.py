@@ -1,4 +1,4 @@
-"""A dict that never grows beyond a size: what is remembered of people and messages."""
+"""A dict that never grows beyond a size: what is remembered of people, messages and calls."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plugins.group_chat.bounded import Bounded
+from chathands.bounded import Bounded
 
 
 def test_what_was_set_longest_ago_is_forgotten_first():
