@@ -72,6 +72,8 @@ def draw(chart: Chart, letters: Letters) -> bytes:
     # Lines may leave zero out where it would press them flat; bars would lie without it.
     if chart.kind == "bar" or low <= 0 or high - low > 0.3 * high:
         low, high = min(low, 0.0), max(high, 0.0)
+    if low < 0:  # room for what is written below the lowest
+        low -= 0.06 * (high - low)
     ticks = steps(low, high)
     if chart.kind == "line":
         return _lines(chart, letters, scale, ticks)

@@ -85,14 +85,15 @@ class Letters:
         """The text, or its beginning and `…`, within `room` pixels."""
         if self.width(text, size) <= room:
             return text
+        end = "…" if self.has("…") else ".."
         low, high = 0, len(text)
         while low < high:
             middle = (low + high + 1) // 2
-            if self.width(f"{text[:middle]}…", size) <= room:
+            if self.width(f"{text[:middle]}{end}", size) <= room:
                 low = middle
             else:
                 high = middle - 1
-        return f"{text[:low]}…"
+        return f"{text[:low]}{end}"
 
     def _shape(self, character: str) -> tuple[Any, bytes]:
         mask = self.font(24).getmask(character)
@@ -159,4 +160,8 @@ def unit_of(largest: float) -> tuple[float, str]:
 
 def number(value: float, decimals: int = 2) -> str:
     """Short enough for a label."""
-    return f"{value:.2e}" if abs(value) >= 1e12 else show_number(value, decimals)
+    if abs(value) >= 1e12:
+        return f"{value:.2e}"
+    shown = show_number(value, decimals)
+    # What is not nothing is not written as nothing.
+    return f"{float(f'{value:.2g}'):.10g}" if shown == "0" and value else shown

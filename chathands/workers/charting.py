@@ -12,8 +12,8 @@ from chathands.workers.cells import (
     Cell,
     is_blank,
     is_number,
-    is_plain_number,
     read_date,
+    read_written,
     show,
 )
 from chathands.workers.chart_drawing import Chart, draw
@@ -21,7 +21,7 @@ from chathands.workers.chart_paper import Letters
 from chathands.workers.columns import ColumnFinder, alike, split_names
 from chathands.workers.fitting import fitting_table
 from chathands.workers.groupings import read_grouping
-from chathands.workers.plan import amounts, date_columns, is_code_name
+from chathands.workers.plan import amounts, date_columns, is_code_name, refuse_empty
 from chathands.workers.protocol import Rejected
 from chathands.workers.statistics import Groups, calculate
 from chathands.workers.table import Table
@@ -48,7 +48,7 @@ def draw_chart(payload: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
     worked = work(payload, file)
     plan, notes = worked.plan, worked.notes + guesses
     top = payload.get("top") or 0
-    order = "periods" if kind == "line" else "ranked" if top or kind == "pie" else "usual"
+    order = "periods" if kind == "line" else "ranked" if top or kind == "pie" else "timed"
     groups = calculate(worked.picked, plan, order)
     if not groups.keys:
         raise Rejected("没有符合条件的行，没有画图。" + "；".join(worked.picked.sieve.notes()))
@@ -94,6 +94,7 @@ def _completed(payload: dict[str, Any], file: BinaryIO) -> tuple[dict[str, Any],
         return payload, []
 
     def fit(table: Table, finder: ColumnFinder) -> tuple[list[str], list[str]]:
+        refuse_empty(table)
         names = split_names(payload["columns"], table.columns)
         by = split_names(payload["group_by"], table.columns)
         dates = date_columns(table)
@@ -155,7 +156,7 @@ def _has_words(table: Table, at: int) -> bool:
     cells: list[Cell] = [row.cells[at] for row in table.sample if at < len(row.cells)]
     filled = [cell for cell in cells if not is_blank(cell)]
     return bool(filled) and not all(
-        is_number(cell) or (isinstance(cell, str) and is_plain_number(cell)) for cell in filled
+        is_number(cell) or (isinstance(cell, str) and read_written(cell)) for cell in filled
     )
 
 

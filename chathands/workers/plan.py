@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from chathands.workers.cells import Cell, is_blank, is_number, is_plain_number, read_date
+from chathands.workers.cells import Cell, is_blank, is_number, read_date, read_written
 from chathands.workers.columns import ColumnFinder, split_names
 from chathands.workers.conditions import Condition, read_conditions
 from chathands.workers.groupings import Grouping, read_grouping
@@ -168,7 +168,15 @@ def _without_labels(
     return [at for at in wanted if at not in labels]
 
 
+def refuse_empty(table: Table) -> None:
+    """Raises Rejected when there is nothing under the header."""
+    if not table.sample:
+        place = f"工作表「{table.sheet}」" if table.sheet else "文件"
+        raise Rejected(f"{place}的表头下面没有数据。")
+
+
 def _numeric_columns(table: Table, groupings: Sequence[Grouping]) -> list[int]:
+    refuse_empty(table)
     grouped = {grouping.column for grouping in groupings}
     found = [at for at in amounts(table) if at not in grouped]
     if not found:
@@ -189,7 +197,7 @@ def _is_date(cell: Cell) -> bool:
 
 
 def _is_amount(cell: Cell) -> bool:
-    return is_number(cell) or (isinstance(cell, str) and is_plain_number(cell))
+    return is_number(cell) or (isinstance(cell, str) and read_written(cell) is not None)
 
 
 def _column(table: Table, at: int, function: Statistic) -> Column:

@@ -14,7 +14,7 @@ from chathands.workers.periods import read_keys
 from chathands.workers.picking import Picked
 from chathands.workers.plan import Plan, Statistic
 
-Order = Literal["usual", "ranked", "periods", "appearance"]
+Order = Literal["usual", "ranked", "periods", "timed"]
 
 _DATED = re.compile(r"\d{4}(-\d\d|Q\d|$)")
 
@@ -30,8 +30,8 @@ class Groups:
 
 def calculate(picked: Picked, plan: Plan, order: Order = "usual") -> Groups:
     """The statistic per group. In the usual order: by value, or by date where the first key is one;
-    `ranked`: by value; `periods`: by time where keys are periods in any spelling, else as they
-    appear in the sheet."""
+    `ranked`: by value. Where keys are periods in any spelling, `periods` and `timed` are by time;
+    else as they appear in the sheet, and by value."""
     frame, values = _frame(picked, plan)
     whole = _reduce(frame[values], plan.function)
     overall = [float(whole[name]) for name in values]
@@ -74,13 +74,12 @@ def _frame(picked: Picked, plan: Plan) -> tuple[Any, list[str]]:
 
 
 def _sorted(groups: Any, keys: Sequence[str], function: Statistic, order: Order) -> Any:
-    if order == "appearance":
-        return groups
-    if order == "periods":
+    if order in ("periods", "timed"):
         periods = read_keys([str(key) for key in groups[keys[0]]])
-        if periods is None:
+        if periods is not None:
+            return groups.iloc[sorted(range(len(periods)), key=lambda at: periods[at].ordinal)]
+        if order == "periods":
             return groups
-        return groups.iloc[sorted(range(len(periods)), key=lambda at: periods[at].ordinal)]
     dated = order == "usual" and all(_DATED.match(key) for key in groups[keys[0]])
     if dated:
         ascending = [True, function == "min"]

@@ -100,6 +100,23 @@ def test_what_nobody_named_is_found_and_told() -> None:
     assert chart("pie", function="count", group_by=["产品"])["rows"] == [["纸", "2"], ["笔", "2"]]
 
 
+def test_bars_of_months_are_in_order_and_others_by_size() -> None:
+    rows = [("月", "数"), ("1月", 1), ("二月", -9), ("10月", 5)]
+    assert [row[0] for row in chart("bar", rows)["rows"]] == ["1月", "二月", "10月"]
+    rows = [("组", "数"), ("甲", 1), ("乙", 9)]
+    assert [row[0] for row in chart("bar", rows)["rows"]] == ["乙", "甲"]
+
+
+def test_shares_written_as_text_are_drawn_as_shares() -> None:
+    result = chart("bar", [("部门", "完成率"), ("甲", "80%"), ("乙", "95.5%")])
+    assert result["rows"] == [["乙", "95.5%"], ["甲", "80%"]]
+
+
+def test_a_sheet_without_rows_says_so() -> None:
+    with pytest.raises(Rejected, match="表头下面没有数据"):
+        chart("bar", [("部门", "金额")])
+
+
 def test_too_many_groups_are_cut_and_counted() -> None:
     rows = [("名", "数"), *((f"第{n}个很长的名字占满一整行放不下", n + 1) for n in range(500))]
     result = chart("bar", rows, group_by=["名"])
