@@ -582,7 +582,7 @@ async def test_the_snippet_of_the_page(server, capsys):
     (code,) = re.findall(r"## Responses.*?```python\n(.*?)```", page, re.DOTALL)
     for shown, here in (
         ("http://127.0.0.1:8081", server.url),
-        ('"随便写"', '"one"'),
+        ('"any"', '"one"'),
         ('"qwen"', '"plain"'),
     ):
         assert shown in code
