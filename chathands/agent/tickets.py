@@ -114,7 +114,7 @@ def notice_lines(asked: Asked) -> list[str]:
     lines.append(f"操作：{asked.call.name}")
     if asked.target:
         lines.append(f"目标：{asked.target}")
-    lines += [asked.shown.strip(), "————"]
+    lines += [asked.shown.strip() or "（没有参数）", "————"]
     if asked.reason:
         lines.append(f"原因：{asked.reason}")
     return lines

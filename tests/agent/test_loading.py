@@ -377,6 +377,7 @@ async def test_after_two_hundred_reloads_nothing_of_the_old_ones_is_left(tmp_pat
     write(kit.settings.tools_dir, files)
     dead: list[weakref.ref[Any]] = []
     spaces: set[str] = set()
+    space = ""
     for number in range(200):
         kit.write(b=f"x = {number}\n" if number % 3 else "x = (\n")  # some fail, and are kept
         errors = [error.file for error in await kit.tools.reload()]
