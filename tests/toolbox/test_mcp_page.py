@@ -21,7 +21,9 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_tables_of_the_page_are_good():
-    for text in blocks("toml"):
+    tables = blocks("toml")
+    assert len(tables) >= 3
+    for text in tables:
         servers, faults = servers_of(tomllib.loads(text)["mcp"])
         assert servers
         assert faults == {}
