@@ -34,7 +34,7 @@ from chathands.toolbox.redact import Redactor
 from chathands.workers.pool import WorkerPool
 
 TOOLS = Path(__file__).resolve().parents[1] / "tools"
-TIMES, SMALL_CALLS = 3, 60
+TIMES, SMALL_CALLS = 4, 60
 
 BARE = """
 import sys, time
@@ -210,7 +210,7 @@ async def large(made: Bench, path: Path) -> None:
         result, seconds = await made.call("aggregate_excel_data", **total)
         assert result.status == "ok", result.content
         ours.append(seconds)
-    took, base = statistics.median(ours), statistics.median(bare)
+    took, base = min(ours), min(bare)  # whatever else runs here only adds
     pandas = await asyncio.to_thread(alone, PANDAS, path)
     print(f"{path.name}: total {took:.2f} s, bare calamine {base:.2f} s")
     print(f"  total / bare              {took / base:6.2f}   (at most 1.7)")
