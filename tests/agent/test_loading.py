@@ -354,7 +354,7 @@ def cached(count):
 def everything_of(generation: Generation, space: str) -> list[weakref.ref[Any]]:
     """The generation, its modules, and the functions and classes in them."""
     found: list[Any] = [generation, *(each.function for each in generation.tools.values())]
-    for name, module in list(sys.modules.items()):
+    for name, module in sys.modules.copy().items():  # a collected generation takes its own out
         if name.startswith(f"{space}."):
             found += [module, *(v for v in vars(module).values() if is_of(v, name))]
     return [weakref.ref(each) for each in found]
