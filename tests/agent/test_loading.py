@@ -401,7 +401,7 @@ async def test_after_two_hundred_reloads_nothing_of_the_old_ones_is_left(tmp_pat
         await asyncio.sleep(0.01)
     assert alive == 0
     # Imports that other tests left hanging hold theirs.
-    places = {n: str(getattr(m, "__file__", "")) for n, m in list(sys.modules.items())}
+    places = {n: str(getattr(m, "__file__", "")) for n, m in sys.modules.copy().items()}
     here = [name for name, file in places.items() if f"{tmp_path}/" in file]
     assert {name.split(".")[0] for name in here} == {space}
     known = {name.split(".")[0] for name in logging.root.manager.loggerDict}
