@@ -24,6 +24,7 @@ from chathands.emulation.outcome import (
     Piece,
     Text,
     Thinking,
+    Verbatim,
 )
 from chathands.store import codec
 from chathands.upstreams.base import Usage
@@ -278,6 +279,8 @@ def _piece_row(piece: Piece) -> list[Any]:
             return ["thinking", text]
         case NativeCall(index, call_id, name, arguments):
             return ["call", index, call_id, name, arguments]
+        case Verbatim(data):  # of a request that no run sends; kept as it is, read by nobody
+            return ["verbatim", data]
 
 
 def _may_join(piece: Piece) -> bool:

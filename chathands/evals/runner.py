@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from chathands.conversation import Message, Status, ToolCall, ToolResult
 from chathands.emulation import Answer, Calls, GiveUp, Outcome, Reason, Retry
-from chathands.emulation.outcome import NativeCall
+from chathands.emulation.outcome import NativeCall, Verbatim
 from chathands.evals.case import Case, StandIn, fits
 from chathands.evals.judge import Verdict, judge
 from chathands.evals.variants import Decider, Variant, variant
@@ -131,7 +131,7 @@ async def _decide(
             async for piece in stream:
                 if isinstance(piece, NativeCall):
                     reply += f"{piece.name or ''}{piece.arguments}"
-                else:
+                elif not isinstance(piece, Verbatim):
                     reply += piece.text
                 decider.feed(piece)
         finally:
