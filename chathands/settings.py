@@ -54,7 +54,7 @@ class ModelSettings(_Section):
     max_tokens: int | None = Field(default=None, ge=16)
     """None: 1024. A contract block with a report in it stays under it; a runaway reply is cut."""
     context: int = Field(default=8192, ge=1024)
-    """Tokens. 8192 is what small hosted models have; the local one gets more where nothing is set."""
+    """Tokens. 8192 is what small hosted models have; the local one gets more if none is set."""
     language: Literal["zh", "en"] = "zh"
     """Language of the contract."""
 
