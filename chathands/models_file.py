@@ -125,7 +125,9 @@ def models_of(text: str, variables: Mapping[str, str]) -> ModelsFile:
     try:
         read = ModelsFile.model_validate(parse(text))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
+        # A misspelt key is also one that is missing; what stands there is the better hint.
+        faults = error.errors(include_url=False, include_input=False)
+        first = min(faults, key=lambda fault: fault["type"] != "extra_forbidden")
         where = [str(part) for part in first["loc"]]
         raise Mistake(_explain(first, where), line_of(text, where)) from None
     for where, what in _contradictions(read):

@@ -93,6 +93,7 @@ def test_every_key_is_hidden_wherever_text_goes_out(project: Path):
         ("QWEN_KEY", "NO_SUCH", ["第 6 行", "[models.qwen]", "api_key_env", "NO_SUCH"]),
         ("seconds = 30", 'seconds = "30"', ["第 11 行", "seconds", "数字"]),
         ("seconds = 30", "secnds = 30", ["[models.qwen]", "secnds", "不认识", "seconds"]),
+        ('base_url = "https://q', 'base_urll = "https://q', ["第 5 行", "base_urll", "不认识"]),
         ('"native"', '"nativ"', ["[models.small]", "mode", "'native'"]),
         ('["small"]', '["smal"]', ["第 10 行", "fallback", "smal", "qwen、small"]),
         ('["small"]', '["qwen"]', ["fallback", "它自己"]),

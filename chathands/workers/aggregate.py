@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 from chathands.workers.crosstab import changes, cross
@@ -23,6 +23,8 @@ from chathands.workers.table import Table
 from chathands.workers.workbook import open_tables
 
 GROUPS_SHOWN = 50
+TOTALS_TOLD = 5
+"""Groups whose total is told beside the largest single rows: the question is about the first."""
 
 
 @dataclass(slots=True)
@@ -82,7 +84,7 @@ def aggregate_table(payload: dict[str, Any], file: BinaryIO) -> dict[str, Any]:
         "overall": [list(pair) for pair in zip(plan.titles, overall, strict=True)],
         "groups": len(rows),
         "notes": notes,
-        "caution": _caution(plan),
+        "caution": _caution(worked, plain=not (change or plan.across)),
     }
 
 
@@ -136,10 +138,23 @@ def _plain(groups: Groups, plan: Plan) -> tuple[list[str], list[list[str]]]:
     return headers, rows
 
 
-def _caution(plan: Plan) -> str:
-    """Asked who sold most, small models take the largest single row of each."""
-    numbers = any(column.reading == "numbers" for column in plan.columns)
+def _caution(worked: Worked, *, plain: bool) -> str:
+    """Asked who sold most, small models take the largest single row of each group, and read past a
+    hint to ask again: the totals are told beside it. `plain`: one row a group."""
+    plan = worked.plan
+    numbers = all(column.reading == "numbers" for column in plan.columns)
     if plan.function not in ("max", "min") or not plan.groupings or not numbers:
         return ""
-    which = "大" if plan.function == "max" else "小"
-    return f"这是每组里单行的最{which}值；要比总额请用 function=sum。"
+    largest = plan.function == "max"
+    caution = f"这是每组里单行的最{'大' if largest else '小'}值，不是总额"
+    if not plain or not plan.columns:
+        return f"{caution}；要比总额请用 function=sum。"
+    summed = replace(plan, function="sum")
+    groups = calculate(worked.picked, summed, "ranked")
+    pairs = list(zip(groups.keys, groups.values, strict=True))[:: 1 if largest else -1]
+    told = "、".join(
+        f"{' '.join(key)} {summed.shown(0, values[0])}" for key, values in pairs[:TOTALS_TOLD]
+    )
+    order = "从大到小" if largest else "从小到大"
+    more = "……" if len(pairs) > TOTALS_TOLD else "。"
+    return f"{caution}。总额（{summed.titles[0]}）{order}：{told}{more}"

@@ -14,6 +14,7 @@ import hashlib
 import hmac
 import json
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
@@ -23,7 +24,7 @@ from tests.standins.loopback_http import DROP, HANG, LoopbackServer, Request, Re
 WAF = {"status": 1111, "wait": 5, "source": "x5", "punish": "deny", "uuid": "0a1b2c3d4e5f"}
 
 
-class Robot:
+class Robot(ABC):
     """What both have: faults below the protocol, and counting."""
 
     rates: ClassVar[Sequence[tuple[int, float]]] = ()
@@ -58,8 +59,9 @@ class Robot:
         answer = self.answer(request)
         return DROP if fault == "taken_then_drop" else Response.of(answer)
 
+    @abstractmethod
     def answer(self, request: Request) -> dict[str, Any]:
-        raise NotImplementedError
+        """What the platform says to this request."""
 
     def take(self, body: dict[str, Any], size: int) -> None:
         self.accepted.append(body)

@@ -148,10 +148,12 @@ async def test_the_largest_row_of_a_group_is_not_taken_for_its_total(
     tools: dict[str, Tool], ctx: ToolContext
 ) -> None:
     asked = {"file_path": "sales/2024/09.xlsx", "columns": ["金额"], "group_by": ["销售员"]}
-    line = "这是每组里单行的最大值；要比总额请用 function=sum。"
+    summed = await tools["aggregate_excel_data"].run(ctx, asked | {"function": "sum"})
+    totals = [f"{name} {total}" for name, total in rows_of(summed)]
+    line = f"这是每组里单行的最大值，不是总额。总额（金额 合计）从大到小：{'、'.join(totals[:5])}……"
     answer = await tools["aggregate_excel_data"].run(ctx, asked | {"function": "max"})
     assert answer.splitlines()[2] == line
-    assert line not in await tools["aggregate_excel_data"].run(ctx, asked | {"function": "sum"})
+    assert "单行的最大值" not in summed
 
 
 async def test_a_summary_sheet_is_read_first(tools: dict[str, Tool], ctx: ToolContext) -> None:

@@ -119,9 +119,18 @@ def test_a_wanted_value_that_no_row_has_is_told_beside_the_others() -> None:
 
 
 def test_the_largest_row_of_each_group_is_told_from_the_largest_total() -> None:
-    for function, word in (("max", "大"), ("min", "小")):
-        caution = run(TWO, function=function, columns=["金额"], group_by=["区域"])["caution"]
-        assert caution == f"这是每组里单行的最{word}值；要比总额请用 function=sum。"
+    rows = [("区域", "金额"), ("甲", 9), ("乙", 5), ("乙", 6), ("丙", 1), *[("丁", 1)] * 3]
+    for function, word, order, totals in (
+        ("max", "大", "从大到小", "乙 11、甲 9、丁 3、丙 1"),
+        ("min", "小", "从小到大", "丙 1、丁 3、甲 9、乙 11"),
+    ):
+        asked = {"function": function, "columns": ["金额"], "group_by": ["区域"]}
+        caution = run(books.book({"a": rows}), **asked)["caution"]
+        told = f"总额（金额 合计）{order}：{totals}。"
+        assert caution == f"这是每组里单行的最{word}值，不是总额。{told}"
+    many = [("区域", "金额"), *((f"g{n}", n) for n in range(1, 8))]
+    caution = run(books.book({"a": many}), function="max", columns=["金额"], group_by=["区域"])
+    assert caution["caution"].endswith("g7 7、g6 6、g5 5、g4 4、g3 3……")
     for other in (
         {"function": "sum", "columns": ["金额"], "group_by": ["区域"]},
         {"function": "max", "columns": ["金额"]},

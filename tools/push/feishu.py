@@ -10,6 +10,7 @@ import base64
 import hashlib
 import hmac
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -100,9 +101,9 @@ def _known(identity: str) -> bool:
     return identity == EVERYBODY or identity.startswith(("ou_", "on_"))
 
 
-class _Kind:
-    def body(self, title: str, lines: Sequence[Line], calls: Sequence[Call]) -> dict[str, Any]:
-        raise NotImplementedError
+class _Kind(ABC):
+    @abstractmethod
+    def body(self, title: str, lines: Sequence[Line], calls: Sequence[Call]) -> dict[str, Any]: ...
 
     def title(self, draft: Draft) -> str:
         return untagged(plain(draft.title))
