@@ -13,6 +13,8 @@ from typing import Any, Literal, Self
 
 SideEffect = Literal["none", "local", "outward", "unknown"]
 Confidence = Literal["strict", "repaired", "recovered"]
+Face = Literal["bot", "http", "mcp", "cli"]
+"""Where a call comes from: groups and private chats, programs, MCP clients, the terminal."""
 Audience = Literal["everyone", "admin", "superuser"]
 
 
@@ -95,6 +97,8 @@ class ToolSpec:
     deterministic: bool = True
     version: int | str = 1
     """Changes when the schema or what the tool does changes."""
+    faces: tuple[Face, ...] = ()
+    """Where it makes sense at all; empty is everywhere."""
     deprecated: str | None = None
     """What to use instead, or why not; such a tool still runs."""
     extra: Mapping[str, Any] = field(default_factory=dict)

@@ -229,6 +229,8 @@ def spec_to_dict(spec: ToolSpec) -> dict[str, Any]:
         row["deterministic"] = False
     if spec.version != 1:
         row["version"] = spec.version
+    if spec.faces:
+        row["faces"] = list(spec.faces)
     if spec.deprecated is not None:
         row["deprecated"] = spec.deprecated
     return row | _extra(spec.extra)
@@ -247,6 +249,7 @@ def spec_from_dict(row: Mapping[str, Any]) -> ToolSpec:
         foreign=row.get("foreign", False),
         deterministic=row.get("deterministic", True),
         version=row.get("version", 1),
+        faces=tuple(row.get("faces", ())),
         deprecated=row.get("deprecated"),
         extra=row.get("extra", {}),
     )

@@ -91,6 +91,8 @@ class Policy:
         """Why this person may not use the tool, one sentence that says who can change it; None when
         they may."""
         rule = self.rule(spec.name)
+        if rule.faces is None and spec.faces:  # what the author says, until the admin does
+            rule = rule.model_copy(update={"faces": spec.faces})
         if why := _closed_here(rule, caller):
             what, key = why
             return f"工具 {spec.name} {what}，{_ASK_ADMIN.format(key=key)}。"

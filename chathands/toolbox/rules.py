@@ -9,11 +9,10 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
 
-from chathands.conversation import Audience
+from chathands.conversation import Audience, Face
 
 Rule = Literal["never", "outward", "always"]
 Approver = Literal["admin", "asker", "superuser"]
-Face = Literal["bot", "http", "mcp", "cli"]
 """Where a call comes in: a chat, the tool server, MCP, the terminal."""
 
 MAX_RATE = 10_000

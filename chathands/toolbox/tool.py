@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
-from chathands.conversation import Audience, SideEffect, ToolExample, ToolSpec, canonical_json
+from chathands.conversation import (
+    Audience,
+    Face,
+    SideEffect,
+    ToolExample,
+    ToolSpec,
+    canonical_json,
+)
 from chathands.errors import ToolLoadError
 from chathands.toolbox.context import ToolContext
 
@@ -49,6 +56,7 @@ class Tool:
     signature: Signature = field(repr=False)
     version: int | str = 1
     deprecated: str | None = None
+    faces: tuple[Face, ...] = ()
     enabled_when: Callable[[Settings], bool] | None = field(default=None, repr=False)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -95,6 +103,7 @@ class Tool:
             deterministic=self.deterministic,
             version=self.version,
             deprecated=self.deprecated,
+            faces=self.faces,
         )
 
     async def run(self, ctx: ToolContext, arguments: Mapping[str, Any]) -> Any:
@@ -163,6 +172,7 @@ def tool(
     not_for: str | None = None,
     version: int | str = 1,
     deprecated: str | None = None,
+    faces: Sequence[Face] = (),
     enabled_when: Callable[[Settings], bool] | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Make a function a tool.
@@ -173,7 +183,9 @@ def tool(
     `timeout` is in seconds. `deterministic=False` marks text or pictures that a model made.
     `when_to_use` and `not_for` follow the docstring in the description, and so does `deprecated`:
     what to use instead. `version` changes with the schema. `enabled_when` gets the settings and
-    says whether they have what the tool needs; where they do not, nobody is offered it.
+    says whether they have what the tool needs; where they do not, nobody is offered it. `faces` are
+    where it makes sense at all (`bot`, `http`, `mcp`, `cli`; empty: everywhere), unless tools.toml
+    says otherwise.
 
     Raises ToolLoadError (file, line, the parameter's name) when the signature does not describe
     the tool: no docstring, a parameter without type or description, an example that does not fit.
@@ -191,6 +203,8 @@ def tool(
             raise fail("要写明 side_effect：none（只读）、local（只影响提问者）或 outward（对外）")
         if audience not in get_args(Audience):
             raise fail("audience 只能是 everyone、admin 或 superuser")
+        if isinstance(faces, str) or any(face not in get_args(Face) for face in faces):
+            raise fail('faces 要是列表，里面只能有 "bot"、"http"、"mcp"、"cli"')
         number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
         if not (number and 0 < timeout < math.inf):
             raise fail("timeout 要大于 0 秒")
@@ -218,6 +232,7 @@ def tool(
             signature=signature,
             version=version,
             deprecated=deprecated.strip() if deprecated else None,
+            faces=tuple(faces),
             enabled_when=enabled_when,
         )
         _check_examples(made, fail)

@@ -99,6 +99,7 @@ specs = st.builds(
     foreign=st.booleans(),
     deterministic=st.booleans(),
     version=st.integers(1) | texts,
+    faces=st.lists(st.sampled_from(["bot", "http", "mcp", "cli"]), max_size=2).map(tuple),
     deprecated=st.none() | texts,
     extra=objects,
 )

@@ -201,3 +201,20 @@ async def test_even_an_admin_is_asked_before_something_outward(tmp_path: Path):
 async def test_local_side_effects_of_a_member_run_without_a_yes(tmp_path: Path):
     with bench(tmp_path, NOTE) as box:
         assert (await box.run(call("note", text="x"))).results[0].status == "ok"
+
+
+def test_where_a_tool_makes_sense_is_its_authors_word_until_the_admin_has_another(tmp_path: Path):
+    where = {
+        "bot": MEMBER,
+        "cli": Caller("me", role="superuser"),
+        "http": Caller("p", platform="http"),
+    }
+    later = ToolSpec("t", side_effect="local", faces=("bot",))
+    policy = load(tmp_path, None)
+    assert [face for face, one in where.items() if policy.refusal(one, later) is None] == ["bot"]
+    assert "只能从" in (policy.refusal(where["cli"], later) or "")
+    told = load(tmp_path, '[tools.t]\nfaces = ["cli", "bot"]')
+    assert [face for face, one in where.items() if told.refusal(one, later) is None] == [
+        "bot",
+        "cli",
+    ]

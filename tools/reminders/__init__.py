@@ -23,6 +23,7 @@ NOWHERE = "提醒要由 QQ 机器人到时间发出来，这里（终端或接�
 @tool(
     side_effect="local",
     timeout=5,
+    faces=["bot"],
     examples=[
         ("下午三点提醒我开会", {"when": "下午三点", "text": "开会"}),
         ("每个工作日五点半喊我写日报", {"when": "每个工作日下午五点半", "text": "写日报"}),
@@ -79,7 +80,7 @@ async def set_reminder(
     return sentence
 
 
-@tool(side_effect="none", timeout=5, examples=[("我有哪些提醒", {})])
+@tool(side_effect="none", timeout=5, faces=["bot"], examples=[("我有哪些提醒", {})])
 async def list_reminders(ctx: ToolContext) -> str:
     """列出提问的人还没到时间的提醒，带编号。
 
@@ -95,6 +96,7 @@ async def list_reminders(ctx: ToolContext) -> str:
 @tool(
     side_effect="local",
     timeout=5,
+    faces=["bot"],
     examples=[
         ("取消 3 号提醒", {"which": "3"}),
         ("开会的提醒不要了", {"which": "开会"}),
